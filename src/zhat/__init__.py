@@ -1,0 +1,67 @@
+"""zhat: did the model recover the latents, and are two models the same up to a linear map?
+
+The rooms, in the order of the sentence "a world draws latents z and shows observations x; a learner turns x into a
+representation h; a judge says up to which class of maps h recovers z; a record keeps what was predicted, published and
+measured":
+
+`zhat.dgp` · `zhat.encoders` · `zhat.objectives` · `zhat.train` · `zhat.metrics` · `zhat.theory` · `zhat.score` ·
+`zhat.runs` · `zhat.report`
+
+Rooms load when they are first used, so that `import zhat` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from zhat._version import __version__
+
+if TYPE_CHECKING:
+    from zhat import dgp, encoders, equivalence, metrics, objectives, report, runs, testing, theory
+    from zhat.citing import cite
+    from zhat.equivalence import Equivalence
+    from zhat.experiment import score
+    from zhat.fresh import Fresh
+    from zhat.progress import Progress
+    from zhat.training import train
+
+__all__ = [
+    "__version__",
+    "dgp",
+    "encoders",
+    "objectives",
+    "train",
+    "Fresh",
+    "Progress",
+    "metrics",
+    "Equivalence",
+    "equivalence",
+    "theory",
+    "score",
+    "runs",
+    "report",
+    "testing",
+    "cite",
+]
+
+_FROM = {
+    "train": "zhat.training",
+    "Fresh": "zhat.fresh",
+    "Progress": "zhat.progress",
+    "Equivalence": "zhat.equivalence",
+    "score": "zhat.experiment",
+    "cite": "zhat.citing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FROM:
+        return getattr(import_module(_FROM[name]), name)
+    if name in __all__:
+        return import_module(f"zhat.{name}")
+    raise AttributeError(f"module 'zhat' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

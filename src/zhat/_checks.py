@@ -1,0 +1,92 @@
+"""The one place that looks at shapes, finiteness and row counts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from zhat.errors import BadInput
+
+
+def positive(value: float, name: str) -> float:
+    """`value`, if it is a finite number above zero."""
+    number = finite(value, name)
+    if number <= 0:
+        raise BadInput(f"`{name}` must be above 0, but {value!r} came.")
+    return number
+
+
+def finite(value: float, name: str) -> float:
+    """`value`, if it is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise BadInput(f"`{name}` must be a finite number, but {value!r} came.")
+    return float(value)
+
+
+def count(value: int, name: str, *, least: int = 1) -> int:
+    """`value`, if it is a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise BadInput(f"`{name}` must be a whole number of at least {least}, but {value!r} came.")
+    return value
+
+
+def matrix(values: Any, name: str) -> Tensor:
+    """`values` as a finite floating-point tensor of shape `(rows, columns)`, on the device it came from."""
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind not in "fiub":
+            raise BadInput(f"`{name}` must hold real numbers, but its dtype is {values.dtype}.")
+        tensor = torch.from_numpy(np.ascontiguousarray(values))
+    elif isinstance(values, Tensor):
+        if values.is_complex():
+            raise BadInput(f"`{name}` must hold real numbers, but its dtype is {values.dtype}.")
+        tensor = values.detach()
+    else:
+        raise BadInput(f"`{name}` must be a NumPy array or a torch tensor, but a {type(values).__name__} came.")
+    if tensor.dtype not in (torch.float32, torch.float64):
+        tensor = tensor.to(torch.float64)
+    if tensor.ndim != 2:
+        raise BadInput(
+            f"`{name}` must have the shape (rows, columns), but {tuple(tensor.shape)} came. "
+            "Flatten each row, or reshape(-1, 1) a single column."
+        )
+    if tensor.shape[1] == 0:
+        raise BadInput(f"`{name}` has no columns; its shape is {tuple(tensor.shape)}.")
+    if not bool(torch.isfinite(tensor.sum())):  # one cheap look; only a suspect is searched
+        bad = ~torch.isfinite(tensor)
+        if bool(bad.any()):
+            row, column = (int(i) for i in bad.nonzero()[0])
+            raise BadInput(
+                f"`{name}` must be finite, but {int(bad.sum())} of {tensor.numel()} values are NaN or infinite "
+                f"(first at row {row}, column {column}). Remove those rows or repair them."
+            )
+    return tensor
+
+
+def paired(z: Any, h: Any) -> tuple[Tensor, Tensor]:
+    """Latents and representation as matrices with the same rows, on the representation's device."""
+    z, h = matrix(z, "z"), matrix(h, "h")
+    if len(z) != len(h):
+        raise BadInput(
+            f"`h` has {len(h)} rows and `z` has {len(z)}; a metric pairs them row by row. "
+            "Did a data loader drop the last batch?"
+        )
+    return z.to(h.device), h
+
+
+def varying(values: Tensor, name: str) -> None:
+    """Refuse columns that hold one value only: a correlation or a variance share with them is 0/0."""
+    if len(values) == 0:
+        return
+    low, high = torch.aminmax(values, dim=0)
+    size = torch.maximum(low.abs(), high.abs())
+    constant = (high - low <= 1e-12 * size).nonzero().flatten().tolist()
+    if constant:
+        columns = ", ".join(str(c) for c in constant[:8]) + (", …" if len(constant) > 8 else "")
+        raise BadInput(
+            f"`{name}` is constant in {len(constant)} of {values.shape[1]} columns (column {columns}), "
+            "so no score is defined there. Drop those columns, or look for a collapsed model."
+        )

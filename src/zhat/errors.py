@@ -1,0 +1,62 @@
+"""The exceptions of zhat, drawn once.
+
+```
+ZhatError
+├── BadInput (ValueError)        a user's mistake: the command line ends with exit code 2
+│   ├── TooFewRows               not enough rows for what was asked; `needed` says how many
+│   ├── UnknownName              a name that is not in the list; `known` holds the list
+│   └── CorruptRun               a run folder that does not hold what it promises
+├── MissingExtra (ImportError)   an optional dependency is not installed; exit code 2
+└── RunFailed (RuntimeError)     a computation that started well and failed: exit code 1
+    └── Diverged                 a loss that is no longer a number
+```
+
+A message has three parts: what was expected, what came, what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class ZhatError(Exception):
+    """Everything zhat raises on purpose and a caller may want to catch."""
+
+
+class BadInput(ZhatError, ValueError):
+    """An argument, a file or a name that cannot be used as given."""
+
+
+class TooFewRows(BadInput):
+    """Fewer rows than the question needs; the answer would be noise."""
+
+    def __init__(self, message: str, *, needed: int) -> None:
+        super().__init__(message)
+        self.needed = needed
+
+
+class UnknownName(BadInput):
+    """A name that is not among the known ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.known = tuple(known)
+        super().__init__(f"there is no {kind} named {name!r}. Known: {', '.join(self.known) or 'none'}.")
+
+
+class CorruptRun(BadInput):
+    """A run folder whose files are missing, damaged or contradict each other."""
+
+
+class MissingExtra(ZhatError, ImportError):
+    """An optional dependency that is not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs `{package}`. Install it with: pip install 'zhat[{extra}]'.")
+
+
+class RunFailed(ZhatError, RuntimeError):
+    """A computation that could not be finished."""
+
+
+class Diverged(RunFailed):
+    """A training run whose loss is no longer a finite number."""

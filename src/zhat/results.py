@@ -1,0 +1,260 @@
+"""Plain data: what was predicted, measured and recorded. JSON there and back.
+
+Nothing here computes or draws. A result written with `to_json` and read with `from_json` is equal to itself.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from zhat.equivalence import AFFINE, Equivalence
+from zhat.errors import BadInput
+
+Truth = Literal["yes", "no", "unknown"]
+
+
+def describe(up_to: Equivalence, shift: bool) -> str:
+    """A class in words; an affine map has its shift already."""
+    return f"{up_to} and a shift" if shift and not up_to >= AFFINE else str(up_to)
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number with what is needed to believe it.
+
+    Attributes:
+        name: the measure, for instance "R2".
+        value: the score itself; the mean of `per_latent`.
+        up_to: the class of maps the score is blind to.
+        shift: whether a constant offset is forgiven as well.
+        low: lower end of the 95% bootstrap interval over rows, if one was asked for.
+        high: upper end of that interval.
+        chance: mean score when the rows of the representation are shuffled, if asked for.
+        chance_high: 95th percentile of those shuffled scores.
+        n: rows the score was read on.
+        n_fit: rows the map was fitted on; equal to `n` and the same rows where nothing was held out.
+        held_out: whether the rows read were kept from the fit.
+        per_latent: one score for each latent.
+    """
+
+    name: str
+    value: float
+    up_to: Equivalence
+    shift: bool
+    low: float | None
+    high: float | None
+    chance: float | None
+    chance_high: float | None
+    n: int
+    n_fit: int
+    held_out: bool
+    per_latent: tuple[float, ...]
+
+    def __str__(self) -> str:
+        text = f"{self.name} {self.value:.4f} up to {describe(self.up_to, self.shift)}"
+        if self.low is not None and self.high is not None:
+            text += f", 95% interval [{self.low:.4f}, {self.high:.4f}]"
+        if self.chance is not None:
+            text += f", chance {self.chance:.4f}"
+        return text + (f" ({self.n} held-out rows)" if self.held_out else f" ({self.n} rows, in sample)")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One score for each class of maps, tightest first."""
+
+    scores: tuple[Score, ...]
+
+    def __getitem__(self, up_to: Equivalence) -> Score:
+        for score in self.scores:
+            if score.up_to is up_to:
+                return score
+        have = ", ".join(score.up_to.name for score in self.scores)
+        raise BadInput(f"this profile holds no score up to {up_to.name}; it holds {have}.")
+
+    def __iter__(self) -> Iterator[Score]:
+        return iter(self.scores)
+
+    def __str__(self) -> str:
+        lines = [f"{'up to':<20}{'score':>8}  {'95% interval':<18}{'chance':>7}"]
+        for s in self.scores:
+            interval = "" if s.low is None or s.high is None else f"[{s.low:.4f}, {s.high:.4f}]"
+            chance = "" if s.chance is None else f"{s.chance:.3f}"
+            lines.append(f"{s.up_to!s:<20}{s.value:>8.4f}  {interval:<18}{chance:>7}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A condition of a theorem, and whether it holds here."""
+
+    condition: str
+    holds: Truth
+    because: str
+
+    def __str__(self) -> str:
+        return f"{self.holds:<8}{self.condition}: {self.because}"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What theory says about a process, an objective and an encoder.
+
+    Attributes:
+        theorem: its name, for instance "Theorem 2".
+        cite: key of the paper in `references.bib`.
+        up_to: the class of the conclusion; None where no theorem speaks of this objective.
+        shift: whether the conclusion leaves a constant offset free.
+        scale: the predicted ratio |h| / |z|, where theory fixes it.
+        answers: every condition with its answer.
+        notes: what a reader should know besides.
+    """
+
+    theorem: str
+    cite: str
+    up_to: Equivalence | None
+    shift: bool
+    scale: float | None
+    answers: tuple[Answer, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> Truth:
+        """Whether every condition holds: "no" if one fails, else "unknown" if one is open."""
+        truths = {answer.holds for answer in self.answers}
+        if self.up_to is None or "no" in truths:
+            return "no"
+        return "unknown" if "unknown" in truths else "yes"
+
+    @property
+    def sentence(self) -> str:
+        """The prediction for a reader in a hurry."""
+        if self.up_to is None:
+            return "No theorem known to zhat speaks of this process and objective."
+        up_to = describe(self.up_to, self.shift)
+        if self.scale is not None:
+            up_to += f", scale {self.scale:.4g}"
+        source = f"[{self.cite}, {self.theorem}]"
+        if self.holds == "yes":
+            return f"Latents are recovered up to {up_to} {source}: every condition holds."
+        failed = [a.condition for a in self.answers if a.holds == "no"]
+        if failed:
+            verb = "fails" if len(failed) == 1 else "fail"
+            return f"No guarantee: {source} would give {up_to}, but {verb} here: {'; '.join(failed)}."
+        unknown = [a.condition for a in self.answers if a.holds == "unknown"]
+        return f"Latents are recovered up to {up_to} {source}, provided that: {'; '.join(unknown)}."
+
+    def __str__(self) -> str:
+        return "\n".join([self.sentence, *(f"  {a}" for a in self.answers), *(f"  note: {n}" for n in self.notes)])
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How training went: losses, and whatever was watched, at some steps."""
+
+    steps: tuple[int, ...]
+    loss: tuple[float, ...]
+    watched_steps: tuple[int, ...] = ()
+    watched: tuple[float, ...] = ()
+    watched_name: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The small arrays a page draws: some held-out rows, correlations, the map's singular values.
+
+    Attributes:
+        z: latents of some held-out rows, `(rows, d)`.
+        z_hat: the representation of the same rows after the best map of class `up_to`, `(rows, d)`.
+        up_to: that class.
+        correlation: |Pearson correlation| between latents and representation, `(d, k)`.
+        singular_values: of the least-squares map from latents to representation.
+    """
+
+    z: tuple[tuple[float, ...], ...]
+    z_hat: tuple[tuple[float, ...], ...]
+    up_to: Equivalence
+    correlation: tuple[tuple[float, ...], ...]
+    singular_values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One finished run: one world, one encoder, one seed.
+
+    Attributes:
+        name: what was run, for a reader.
+        seed: of world and encoder.
+        settings: process, objective, encoder and budget, each as its repr.
+        provenance: versions, device, commit, date.
+        seconds: wall time of the training this seed was part of.
+        prediction: what theory says.
+        raw: scores of the observations themselves.
+        learned: scores of the representation.
+        by_paper: the score a paper's table prints, by the paper's own protocol, where the run belongs to one.
+        held_out: the same score read on rows the fit has not seen.
+        curve: losses over training.
+        picture: what a page draws.
+    """
+
+    name: str
+    seed: int
+    settings: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+    seconds: float
+    prediction: Prediction | None
+    raw: Profile
+    learned: Profile
+    curve: Curve
+    picture: Picture
+    by_paper: Score | None = None
+    held_out: Score | None = None
+
+
+_KINDS: dict[str, type] = {kind.__name__: kind for kind in (Score, Profile, Answer, Prediction, Curve, Picture, Record)}
+
+
+def to_json(result: Any) -> str:
+    """A result as JSON text; every object says its kind."""
+    return json.dumps(_encode(result), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def from_json(text: str) -> Any:
+    """The result that `to_json` wrote."""
+    try:
+        return _decode(json.loads(text))
+    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise BadInput(f"this is not a result written by zhat: {error}") from error
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Equivalence):
+        return {"kind": "Equivalence", "name": value.name}
+    if type(value).__name__ in _KINDS:
+        return {
+            "kind": type(value).__name__,
+            **{f.name: _encode(getattr(value, f.name)) for f in fields(value)},
+        }
+    if isinstance(value, tuple | list):
+        return [_encode(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _encode(item) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadInput(f"a result must not hold {value}; a failed computation has no score.")
+    return value
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_decode(item) for item in value)
+    if not isinstance(value, dict):
+        return value
+    if value.get("kind") == "Equivalence":
+        return Equivalence[value["name"]]
+    if value.get("kind") in _KINDS:
+        return _KINDS[value["kind"]](**{key: _decode(item) for key, item in value.items() if key != "kind"})
+    return {key: _decode(item) for key, item in value.items()}
