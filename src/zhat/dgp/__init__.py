@@ -1,0 +1,34 @@
+"""The world: spaces, distributions, mixings and processes that draw latents and show observations."""
+
+from zhat.dgp.batch import Batch
+from zhat.dgp.conditionals import Around, Conditional, VonMisesFisher
+from zhat.dgp.marginals import Distribution, GeneralizedNormal, Laplace, Normal, Uniform
+from zhat.dgp.mixing import AtMost, BestOf, Embedding, InvertibleMLP, Linear, Mixer, Mixing, Orthogonal
+from zhat.dgp.pairs import Pairs
+from zhat.dgp.spaces import Box, Product, Real, Space, Sphere
+
+__all__ = [
+    "Space",
+    "Real",
+    "Sphere",
+    "Box",
+    "Product",
+    "Distribution",
+    "Uniform",
+    "Normal",
+    "Laplace",
+    "GeneralizedNormal",
+    "Conditional",
+    "Around",
+    "VonMisesFisher",
+    "Mixing",
+    "Mixer",
+    "InvertibleMLP",
+    "Linear",
+    "Orthogonal",
+    "Embedding",
+    "BestOf",
+    "AtMost",
+    "Batch",
+    "Pairs",
+]
