@@ -1,0 +1,6 @@
+"""The learner's networks: any `nn.Module` `(…, m) -> (…, k)` will do; these are the papers'."""
+
+from zhat.encoders.mlp import mlp
+from zhat.encoders.outputs import OntoBox, OntoSphere, output
+
+__all__ = ["mlp", "output", "OntoBox", "OntoSphere"]

@@ -1,0 +1,71 @@
+"""A multilayer perceptron that lands on a space: the encoder of zimmermann2021 and reizinger2024."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from torch import nn
+
+from zhat import _checks, randomness
+from zhat.dgp.spaces import Space
+from zhat.encoders.outputs import output
+from zhat.errors import BadInput
+
+
+def mlp(
+    observed: int,
+    dim: int,
+    *,
+    widths: Sequence[int] | None = None,
+    onto: Space | None = None,
+    learnable: bool | None = None,
+    slope: float = 0.01,
+    batch_norm: bool = False,
+    seed: int | None = None,
+) -> nn.Sequential:
+    """Linear layers with leaky ReLU between them, then a step onto a space.
+
+    Args:
+        observed: dimension m of the observations.
+        dim: dimension k of the representation.
+        widths: hidden widths; None is zimmermann2021's (10m, 50m, 50m, 50m, 50m, 10m).
+        onto: the space to land on; None leaves the output free.
+        learnable: train the radius of the sphere or the bounds of the box; None takes the paper's choice
+            (`zhat.encoders.output`).
+        slope: of the leaky ReLU.
+        batch_norm: normalise after each hidden linear layer, as reizinger2024 does.
+        seed: of the initial weights; None draws them from torch's global state.
+
+    Returns:
+        A module `(…, observed) -> (…, dim)`.
+
+    Example:
+        >>> from zhat.dgp import Sphere
+        >>> sum(p.numel() for p in mlp(10, 10, onto=Sphere(10), seed=0).parameters())
+        854210
+    """
+    _checks.count(observed, "observed")
+    _checks.count(dim, "dim")
+    if widths is None:
+        widths = (10 * observed, *(50 * observed,) * 4, 10 * observed)
+    for width in widths:
+        _checks.count(width, "widths")
+    if onto is not None and onto.dim != dim:
+        raise BadInput(f"the encoder ends in {dim} dimensions, but {onto!r} has {onto.dim}. Make them agree.")
+
+    def build() -> nn.Sequential:
+        layers: OrderedDict[str, nn.Module] = OrderedDict()
+        size = observed
+        for i, width in enumerate(widths):
+            layers[f"linear{i}"] = nn.Linear(size, width)
+            if batch_norm:
+                layers[f"norm{i}"] = nn.BatchNorm1d(width)
+            layers[f"activation{i}"] = nn.LeakyReLU(slope)
+            size = width
+        layers[f"linear{len(widths)}"] = nn.Linear(size, dim)
+        if onto is not None:
+            layers["onto"] = output(onto, learnable=learnable)
+        return nn.Sequential(layers)
+
+    return build() if seed is None else randomness.build(build, seed, "encoder")

@@ -1,0 +1,72 @@
+"""The last step of an encoder: land on a space."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from zhat.dgp.spaces import Box, Real, Space, Sphere
+from zhat.errors import BadInput
+
+
+class OntoSphere(nn.Module):
+    """Rescale every row to the radius; `learnable=True` trains the radius, starting from the sphere's own."""
+
+    def __init__(self, space: Sphere, *, learnable: bool = False) -> None:
+        super().__init__()
+        self.space, self.learnable = space, learnable
+        radius = torch.tensor(float(space.radius))
+        if learnable:
+            self.radius = nn.Parameter(radius)
+        else:
+            self.register_buffer("radius", radius, persistent=False)
+
+    def forward(self, h: Tensor) -> Tensor:
+        """`(…, d) -> (…, d)`."""
+        return self.radius * nn.functional.normalize(h, dim=-1)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f"{self.space}, learnable={self.learnable}"
+
+
+class OntoBox(nn.Module):
+    r"""$\text{low} + \text{bound}_j\, \sigma(h_j)$; the bounds are trained unless `learnable=False`.
+
+    Bounds start at the width of the box. They are zimmermann2021's choice: the scale of the latents that the loss
+    prefers is not known beforehand, so the box must be able to grow.
+    """
+
+    def __init__(self, space: Box, *, learnable: bool = True) -> None:
+        super().__init__()
+        self.space, self.learnable = space, learnable
+        bound = torch.full((space.dim,), float(space.high - space.low))
+        if learnable:
+            self.bound = nn.Parameter(bound)
+        else:
+            self.register_buffer("bound", bound, persistent=False)
+
+    def forward(self, h: Tensor) -> Tensor:
+        """`(…, d) -> (…, d)`."""
+        return self.space.low + self.bound * torch.sigmoid(h)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f"{self.space}, learnable={self.learnable}"
+
+
+def output(space: Space, *, learnable: bool | None = None) -> nn.Module:
+    """The module that lands on `space`.
+
+    Args:
+        space: `Sphere`, `Box` or `Real`.
+        learnable: train the radius or the bounds; None takes zimmermann2021's choice, which is a fixed radius
+            and trained bounds.
+    """
+    if isinstance(space, Sphere):
+        return OntoSphere(space, learnable=bool(learnable))
+    if isinstance(space, Box):
+        return OntoBox(space, learnable=learnable is not False)
+    if isinstance(space, Real):
+        return nn.Identity()
+    raise BadInput(f"no output lands on {space!r}. Use Sphere, Box or Real, or end the encoder with a module of yours.")
