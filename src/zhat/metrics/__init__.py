@@ -1,0 +1,30 @@
+"""The judge: arrays in, scores out. Nothing here knows a model or a dataset."""
+
+from zhat.metrics.agreement import Agreement, pearson, r2, spearman
+from zhat.metrics.alignment import ALIGNABLE, Alignment, align
+from zhat.metrics.moments import Moments
+from zhat.metrics.recovery import (
+    Recovery,
+    distance_from_orthogonal,
+    linear_r2,
+    mcc,
+    profile,
+    singular_values,
+)
+
+__all__ = [
+    "Moments",
+    "ALIGNABLE",
+    "Alignment",
+    "align",
+    "Agreement",
+    "r2",
+    "pearson",
+    "spearman",
+    "Recovery",
+    "linear_r2",
+    "mcc",
+    "profile",
+    "singular_values",
+    "distance_from_orthogonal",
+]

@@ -1,0 +1,82 @@
+r"""How well latents and aligned representation agree.
+
+An agreement is a formula in five sums over rows for each latent: of $z$, $\hat z$, $z^2$, $z\hat z$ and $\hat z^2$. The
+sums come from moments for the score itself and from weighted rows for its bootstrap, so one formula serves both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Formula = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True, repr=False)
+class Agreement:
+    r"""A measure of agreement between latents and aligned representation.
+
+    Attributes:
+        name: for instance "R2".
+        formula: what the number of rows and the sums of $z, \hat z, z^2, z\hat z, \hat z^2$ give, one value for each
+            latent. All arrays have the shape `(…, d)`.
+        ranked: whether the sums are those of ranks, which makes the measure blind to monotone bending.
+    """
+
+    name: str
+    formula: Formula
+    ranked: bool = False
+
+    def __repr__(self) -> str:
+        return self.name.lower()
+
+    def __call__(self, z: Tensor, z_hat: Tensor) -> Tensor:
+        """One value for each latent, `(n, d), (n, d) -> (d,)`."""
+        if self.ranked:
+            z, z_hat = ranks(z), ranks(z_hat)
+        sums = contributions(z, z_hat).sum(0)
+        return self.formula(torch.full_like(sums[: z.shape[1]], len(z)), *sums.chunk(5))
+
+
+def contributions(z: Tensor, z_hat: Tensor) -> Tensor:
+    """What each row adds to the five sums, around the mean latent, `(n, d), (n, d) -> (n, 5 d)`, in float64."""
+    centre = z.mean(0, dtype=torch.float64)
+    z, h = z - centre, z_hat - centre
+    return torch.cat([z, h, z.square(), z * h, h.square()], -1)
+
+
+def ranks(values: Tensor) -> Tensor:
+    """Ranks of each column, ties averaged, `(n, d) -> (n, d)`, in float64."""
+    out = torch.empty_like(values, dtype=torch.float64)
+    for c, column in enumerate(values.T):
+        ordered, order = column.sort()
+        _, group, counts = torch.unique_consecutive(ordered, return_inverse=True, return_counts=True)
+        middle = counts.cumsum(0) - 0.5 * (counts - 1)
+        out[order, c] = middle.double()[group]
+    return out
+
+
+def _r2(n: Tensor, z: Tensor, h: Tensor, zz: Tensor, zh: Tensor, hh: Tensor) -> Tensor:
+    return 1 - (zz - 2 * zh + hh).clamp_min(0) / (zz - z.square() / n)
+
+
+def _correlation(n: Tensor, z: Tensor, h: Tensor, zz: Tensor, zh: Tensor, hh: Tensor) -> Tensor:
+    spread = hh - h.square() / n
+    spread = torch.where(spread > 1e-13 * hh, spread, 0.0)  # a constant prediction agrees with nothing
+    size = ((zz - z.square() / n) * spread).clamp_min(0).sqrt()
+    zh = zh - z * h / n
+    return torch.where(size > 0, zh / size.clamp_min(torch.finfo(size.dtype).tiny), 0.0).clamp(-1, 1)
+
+
+r2 = Agreement("R2", _r2)
+"""Share of each latent's variance that is explained; the mean over latents is scikit-learn's `r2_score`."""
+
+pearson = Agreement("Pearson", _correlation)
+"""Pearson correlation of each latent with its aligned coordinate. The alignment has settled the sign on other rows,
+so noise scores around 0 here, not around its absolute value."""
+
+spearman = Agreement("Spearman", _correlation, ranked=True)
+"""Rank correlation of each latent with its aligned coordinate; blind to monotone bending."""

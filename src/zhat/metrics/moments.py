@@ -1,0 +1,107 @@
+r"""Joint first and second moments of (z, h): one pass over the rows, memory $O((d+k)^2)$, mergeable.
+
+Every second-order score (R2, Pearson correlation, Procrustes, least squares) follows from them. Sums are kept in
+float64 around the running mean, and two sets of rows are merged by the update of chan1983, so a large offset costs
+no digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zhat import _checks
+from zhat.errors import BadInput
+
+_BLOCK = 2**13
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Count, means and centred scatter matrices of latents and representation.
+
+    Attributes:
+        n: rows seen.
+        mean_z: `(d,)`.
+        mean_h: `(k,)`.
+        zz: sum of (z - mean)(z - mean)^T, `(d, d)`.
+        zh: sum of (z - mean)(h - mean)^T, `(d, k)`.
+        hh: sum of (h - mean)(h - mean)^T, `(k, k)`.
+
+    Example:
+        >>> z, h = torch.randn(100, 2), torch.randn(100, 3)
+        >>> parts = Moments.of(z[:40], h[:40]) + Moments.of(z[40:], h[40:])
+        >>> torch.allclose(parts.zh, Moments.of(z, h).zh)
+        True
+    """
+
+    n: int
+    mean_z: Tensor
+    mean_h: Tensor
+    zz: Tensor
+    zh: Tensor
+    hh: Tensor
+
+    @classmethod
+    def of(cls, z: Any, h: Any) -> Moments:
+        """Moments of some rows, `(n, d)` and `(n, k)`."""
+        z, h = _checks.paired(z, h)
+        if len(z) == 0:
+            raise BadInput("moments need at least one row, but none came.")
+        # Sums around a provisional centre, a block of rows at a time: one pass, no copy of the whole.
+        centre = [m[:_BLOCK].mean(0, dtype=torch.float64) for m in (z, h)]
+        sum_z, sum_h = torch.zeros_like(centre[0]), torch.zeros_like(centre[1])
+        zz, zh, hh = (a.new_zeros(len(a), len(b)) for a, b in ((sum_z, sum_z), (sum_z, sum_h), (sum_h, sum_h)))
+        for some_z, some_h in zip(z.split(_BLOCK), h.split(_BLOCK), strict=True):
+            dz, dh = some_z - centre[0], some_h - centre[1]  # float64, because the centre is
+            sum_z += dz.sum(0)
+            sum_h += dh.sum(0)
+            zz.addmm_(dz.T, dz)
+            zh.addmm_(dz.T, dh)
+            hh.addmm_(dh.T, dh)
+        n = len(z)
+        return cls(
+            n,
+            centre[0] + sum_z / n,
+            centre[1] + sum_h / n,
+            zz - torch.outer(sum_z, sum_z) / n,
+            zh - torch.outer(sum_z, sum_h) / n,
+            hh - torch.outer(sum_h, sum_h) / n,
+        )
+
+    def __add__(self, other: Moments) -> Moments:
+        if (self.zh.shape) != (other.zh.shape):
+            raise BadInput(
+                f"moments of {tuple(self.zh.shape)} and {tuple(other.zh.shape)} columns do not belong to one matrix."
+            )
+        n = self.n + other.n
+        step_z, step_h = other.mean_z - self.mean_z, other.mean_h - self.mean_h
+        weight = self.n * other.n / n
+        return Moments(
+            n,
+            self.mean_z + step_z * (other.n / n),
+            self.mean_h + step_h * (other.n / n),
+            self.zz + other.zz + weight * torch.outer(step_z, step_z),
+            self.zh + other.zh + weight * torch.outer(step_z, step_h),
+            self.hh + other.hh + weight * torch.outer(step_h, step_h),
+        )
+
+    def scatter(self, *, shift: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """zz, zh, hh: around the means if a shift is free, around the origin otherwise."""
+        if shift:
+            return self.zz, self.zh, self.hh
+        z, h = self.mean_z, self.mean_h
+        return (
+            self.zz + self.n * torch.outer(z, z),
+            self.zh + self.n * torch.outer(z, h),
+            self.hh + self.n * torch.outer(h, h),
+        )
+
+    def correlation(self) -> Tensor:
+        """Pearson correlations between latents and representation, `(d, k)`; 0 where a column is constant."""
+        spread_z, spread_h = self.zz.diagonal().clamp_min(0).sqrt(), self.hh.diagonal().clamp_min(0).sqrt()
+        size = torch.outer(spread_z, spread_h)
+        return torch.where(size > 0, self.zh / size.clamp_min(torch.finfo(torch.float64).tiny), 0.0).clamp(-1, 1)

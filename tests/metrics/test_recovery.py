@@ -1,0 +1,192 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import r2_score
+
+from zhat.equivalence import (
+    AFFINE,
+    COMPONENTWISE,
+    IDENTITY,
+    INVERTIBLE,
+    LINEAR,
+    ORTHOGONAL,
+    SCALED_PERMUTATION,
+)
+from zhat.errors import BadInput, TooFewRows
+from zhat.metrics import (
+    ALIGNABLE,
+    Recovery,
+    distance_from_orthogonal,
+    linear_r2,
+    mcc,
+    pearson,
+    profile,
+    singular_values,
+    spearman,
+)
+from zhat.testing import check_metric
+
+METRICS = [
+    *(Recovery(up_to, repeats=0, shuffles=2) for up_to in ALIGNABLE),
+    *(Recovery(up_to, shift=True, repeats=0, shuffles=2) for up_to in ALIGNABLE),
+    Recovery(AFFINE, holdout=0, repeats=0, shuffles=2),
+    Recovery(SCALED_PERMUTATION, agree=pearson, shift=True, repeats=0, shuffles=2),
+    Recovery(COMPONENTWISE, agree=spearman, repeats=0, shuffles=2),
+]
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=repr)
+def test_metrics_keep_their_contract_both_ways(metric):
+    check_metric(metric)
+
+
+def test_every_class_with_a_best_map_is_in_the_list():
+    assert {metric.up_to for metric in METRICS} == {*ALIGNABLE, COMPONENTWISE}
+
+
+def data(n=600, d=4, k=4, noise=0.5, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    z = torch.rand(n, d, generator=generator)
+    h = torch.tanh(3 * z @ torch.randn(d, k, generator=generator)) + noise * torch.randn(n, k, generator=generator)
+    return z, h
+
+
+def test_in_sample_r2_is_the_papers_scikit_learn_recipe():
+    z, h = data(k=6)
+    paper = r2_score(z, LinearRegression().fit(h.double(), z.double()).predict(h.double()))
+    assert linear_r2(z, h, holdout=0).value == pytest.approx(paper, rel=1e-9)
+
+
+def test_in_sample_mcc_is_the_papers_recipe():
+    z, h = data()
+    correlation = np.abs(np.corrcoef(z.T, h.T)[:4, 4:])
+    rows, columns = linear_sum_assignment(-correlation)
+    assert mcc(z, h, holdout=0).value == pytest.approx(correlation[rows, columns].mean(), rel=1e-6)
+    assert mcc(z, h, holdout=0).name == "MCC"
+
+
+@given(st.integers(0, 1000))
+def test_mcc_is_one_for_a_permuted_rescaled_shifted_copy(seed):
+    z, _ = data(n=60, seed=seed)
+    generator = torch.Generator().manual_seed(seed)
+    size = (torch.rand(4, generator=generator) + 0.1) * (1 - 2 * torch.randint(2, (4,), generator=generator))
+    h = z[:, torch.randperm(4, generator=generator)] * size + 7
+    assert mcc(z, h).value == pytest.approx(1, abs=1e-5)
+    assert mcc(z, h.double() ** 3, rank=True).value == pytest.approx(1, abs=1e-5)
+
+
+def test_with_other_numbers_of_coordinates_latents_left_over_count_nothing():
+    z, _ = data(n=2000)
+    assert mcc(z, z[:, :2]).value == pytest.approx(0.5, abs=1e-6)
+    wide = torch.cat([torch.randn(2000, 5), z], 1)
+    assert mcc(z, wide).value == pytest.approx(1, abs=1e-6)
+    assert IDENTITY not in [s.up_to for s in profile(z, wide)]
+
+
+def test_independent_noise_scores_nothing_where_in_sample_scores_lie():
+    # DESIGN: n = 1000, d = 512 gives in-sample R2 0.51 for independent matrices.
+    generator = torch.Generator().manual_seed(0)
+    z, h = torch.randn(2100, 5, generator=generator), torch.randn(2100, 512, generator=generator)
+    inside = Recovery(AFFINE, holdout=0, repeats=0, shuffles=0)(z[:1026], h[:1026])
+    assert inside.value == pytest.approx(0.5, abs=0.03)
+    outside = Recovery(AFFINE, repeats=0)(z, h)
+    assert outside.value < 0
+    assert outside.chance < 0
+
+
+def test_too_few_rows_are_refused_with_the_number_needed():
+    z, h = data(n=100, k=60)
+    with pytest.raises(
+        TooFewRows, match="100 rows cannot tell a map up to affine .* Bring at least 244 rows"
+    ) as caught:
+        linear_r2(z, h)
+    assert caught.value.needed == 244
+    z, h = data(n=244, k=60)
+    assert linear_r2(z, h).n == 122
+
+
+def test_a_profile_holds_one_score_for_each_class():
+    z, _ = data()
+    scores = profile(z, z @ torch.linalg.qr(torch.randn(4, 4)).Q, shuffles=3)
+    assert [s.up_to for s in scores] == list(ALIGNABLE)
+    assert scores[ORTHOGONAL].value == pytest.approx(1, abs=1e-6)
+    assert scores[LINEAR].shift is False
+    assert scores[AFFINE].shift is True
+
+
+def test_singular_values_are_those_of_the_planted_map():
+    z, _ = data(n=500)
+    u, v = (torch.linalg.qr(torch.randn(4, 4, generator=torch.Generator().manual_seed(s))).Q for s in (1, 2))
+    h = z @ (u @ torch.diag(torch.tensor([3.0, 2.0, 1.0, 0.5])) @ v.T).T + 1
+    assert np.allclose(singular_values(z, h), [3, 2, 1, 0.5], atol=1e-5)
+
+
+def test_distance_from_orthogonal_is_reizingers_mae():
+    z, _ = data(n=500)
+    q = torch.linalg.qr(torch.randn(4, 4, generator=torch.Generator().manual_seed(1))).Q
+    assert distance_from_orthogonal(z, 10 * z @ q, scale=10.0) == pytest.approx(0, abs=1e-6)
+    assert distance_from_orthogonal(z, 8 * z @ q, scale=10.0) == pytest.approx(1 / 8 - 1 / 10, abs=1e-6)
+
+
+BAD = [
+    (torch.randn(50, 2), torch.randn(49, 2), "`h` has 49 rows and `z` has 50; .* Did a data loader drop"),
+    (torch.randn(50), torch.randn(50, 2), r"`z` must have the shape \(rows, columns\), but \(50,\) came"),
+    (torch.randn(50, 2), torch.randn(50, 2, 2), "`h` must have the shape"),
+    (torch.randn(50, 2), torch.randn(50, 0), "`h` has no columns"),
+    (
+        torch.full((50, 2), torch.nan),
+        torch.randn(50, 2),
+        "100 of 100 values are NaN or infinite .first at row 0, column 0",
+    ),
+    (torch.randn(50, 2), torch.tensor([[1.0, 2.0]]).expand(50, 2), "`h` is constant in 2 of 2 columns"),
+    (
+        torch.cat([torch.randn(50, 1), torch.ones(50, 1)], 1),
+        torch.randn(50, 2),
+        r"`z` is constant in 1 of 2 columns .column 1",
+    ),
+    (np.array([["a", "b"]] * 50), torch.randn(50, 2), "`z` must hold real numbers, but its dtype is"),
+    (torch.randn(50, 2, dtype=torch.complex64), torch.randn(50, 2), "`z` must hold real numbers"),
+    ([[1.0, 2.0]] * 50, torch.randn(50, 2), "`z` must be a NumPy array or a torch tensor, but a list came"),
+]
+
+
+@pytest.mark.parametrize(("z", "h", "message"), BAD)
+def test_bad_arrays_get_a_sentence_and_never_a_score(z, h, message):
+    for metric in (linear_r2, mcc):
+        with pytest.raises(BadInput, match=message):
+            metric(z, h)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Recovery(COMPONENTWISE), "R2 is not blind to bending. Use agree=spearman"),
+        (lambda: Recovery(INVERTIBLE), "no best map can be fitted up to INVERTIBLE"),
+        (lambda: Recovery(AFFINE, holdout=1.0), "`holdout` must be at least 0 and below 1"),
+        (lambda: Recovery(AFFINE, repeats=-1), "`repeats` must be a whole number of at least 0"),
+        (lambda: distance_from_orthogonal(*data(), scale=0.0), "`scale` must be above 0"),
+    ],
+)
+def test_bad_metrics_get_a_sentence(make, message):
+    with pytest.raises(BadInput, match=message):
+        make()
+
+
+def test_a_constant_latent_among_the_rows_read_is_refused():
+    z = torch.zeros(40, 1)
+    z[0] = 1.0  # varies overall, but for about half of the seeds not among the rows read
+    seeds = [s for s in range(8) if 0 not in held_out_rows(40, s)]
+    assert 0 < len(seeds) < 8
+    for seed in seeds:
+        with pytest.raises(BadInput, match="constant among the rows read"):
+            Recovery(AFFINE, seed=seed, repeats=0, shuffles=0)(z, torch.randn(40, 1))
+
+
+def held_out_rows(n, seed):
+    every = torch.arange(n)[:, None].float()
+    (_, _), (read, _) = Recovery(AFFINE, seed=seed)._split(every, every)
+    return read.flatten().tolist()
