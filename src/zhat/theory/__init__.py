@@ -1,0 +1,6 @@
+"""What was to be expected: theorems, their conditions, and the prediction for a given setting."""
+
+from zhat.theory.predict import predict
+from zhat.theory.theorems import THEOREMS, Theorem
+
+__all__ = ["predict", "Theorem", "THEOREMS"]

@@ -1,0 +1,49 @@
+"""Which theorem applies, which of its conditions hold, and what it then concludes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from zhat.equivalence import ORTHOGONAL, SIMILARITY
+from zhat.fresh import Fresh
+from zhat.results import Prediction
+from zhat.theory.conditions import Setting
+from zhat.theory.theorems import THEOREMS
+
+
+def predict(process: Any, objective: Any, encoder: nn.Module | Callable[[], nn.Module] | None = None) -> Prediction:
+    """What theory says about recovering the latents of `process` with `objective`.
+
+    Args:
+        process: for instance `Pairs(...)`.
+        objective: for instance `InfoNCE(...)`, or a `Fresh` one.
+        encoder: a module, or something that makes one; without it the condition on the output space stays open.
+
+    Returns:
+        The conclusion of the theorem that speaks of this objective, with every condition answered.
+
+    Example:
+        >>> from zhat.dgp import InvertibleMLP, Pairs, Sphere, Uniform, VonMisesFisher
+        >>> from zhat.encoders import mlp
+        >>> from zhat.objectives import InfoNCE
+        >>> world = Pairs(Uniform(Sphere(3)), VonMisesFisher(20.0), InvertibleMLP())
+        >>> print(predict(world, InfoNCE(temperature=1 / 20), mlp(3, 3, onto=Sphere(3))).sentence)
+        Latents are recovered up to orthogonal, scale 1 [zimmermann2021, Theorem 2]: every condition holds.
+    """
+    if isinstance(objective, Fresh):
+        objective = objective()
+    if encoder is not None and not isinstance(encoder, nn.Module):
+        encoder = encoder()
+    setting = Setting(process, objective, encoder)
+    for theorem in THEOREMS:
+        if theorem.speaks_of(objective):
+            scale = theorem.scale(setting)
+            up_to = theorem.conclusion
+            if up_to is ORTHOGONAL and scale is not None and abs(scale - 1) > 1e-6:
+                up_to = SIMILARITY  # orthogonal up to the predicted radius
+            answers = tuple(condition(setting) for condition in theorem.conditions)
+            return Prediction(theorem.name, theorem.cite, up_to, theorem.shift, scale, answers, theorem.notes)
+    return Prediction("", "", None, False, None, ())
