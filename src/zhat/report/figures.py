@@ -1,0 +1,184 @@
+"""Small charts as inline SVG: no script, no font, no network; colours follow the page's light or dark scheme."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A linear scale from data to pixels, with round ticks."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """The pixel of a value, kept inside the axis."""
+        share = (value - self.low) / (self.high - self.low)
+        return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
+
+    def ticks(self, about: int = 5) -> list[float]:
+        """Round values inside the range."""
+        raw = (self.high - self.low) / about
+        unit = 10 ** math.floor(math.log10(raw))
+        step = next(unit * m for m in (1, 2, 2.5, 5, 10) if unit * m >= raw * 0.999)
+        first = math.ceil(self.low / step - 1e-9)
+        return [i * step for i in range(first, math.floor(self.high / step + 1e-9) + 1)]
+
+
+def _around(values: Sequence[float], pad: float = 0.05) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    room = (high - low) * pad or max(abs(low), 1.0) * pad
+    return low - room, high + room
+
+
+def _text(x: float, y: float, text: str, *, kind: str = "tick", anchor: str = "middle", turn: bool = False) -> str:
+    rotate = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turn else ""
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{rotate}>{escape(text)}</text>'
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+
+
+def _svg(width: float, height: float, body: list[str], label: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(label)}" '
+        f'style="max-width:{width:g}px">{"".join(body)}</svg>'
+    )
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One class of the ladder: values of the seeds before and after learning, the interval, the chance level."""
+
+    name: str
+    raw: Sequence[float]
+    learned: Sequence[float]
+    low: float | None
+    high: float | None
+    chance: float | None
+    predicted: bool
+
+
+def ladder(rungs: Sequence[Rung]) -> str:
+    """Scores by class: hollow dots for observations, filled ones for the representation, a tick for chance.
+
+    Values below 0 are drawn at the left edge: such a map is worse than predicting the mean.
+    """
+    width, row, top = 920.0, 34.0, 26.0
+    height = top + row * len(rungs) + 30
+    x = Axis(0.0, 1.0, 178.0, width - 20)
+    body = [_line(x(t), top - 8, x(t), height - 28, "grid") for t in x.ticks()]
+    body += [_text(x(t), height - 12, f"{t:.1f}") for t in x.ticks()]
+    for i, rung in enumerate(rungs):
+        y = top + row * (i + 0.5)
+        if rung.predicted:
+            band = f'x="4" y="{y - row / 2 + 2:.1f}" width="{width - 8}" height="{row - 4}"'
+            body.append(f'<rect class="predicted" {band} rx="6"/>')
+        body.append(_text(168, y + 4, rung.name, kind="label", anchor="end"))
+        if rung.chance is not None:
+            body.append(_line(x(rung.chance), y - 9, x(rung.chance), y + 9, "chance"))
+        if rung.low is not None and rung.high is not None:
+            body.append(_line(x(rung.low), y, x(rung.high), y, "interval"))
+        body += [f'<circle class="raw" cx="{x(v):.1f}" cy="{y:.1f}" r="4.5"/>' for v in rung.raw]
+        body += [f'<circle class="learned" cx="{x(v):.1f}" cy="{y:.1f}" r="4.5"/>' for v in rung.learned]
+    return _svg(width, height, body, "held-out R2 by class of maps")
+
+
+def lines(
+    series: Sequence[tuple[str, Sequence[float], Sequence[float]]],
+    x_name: str,
+    y_name: str,
+    *,
+    y_range: tuple[float, float] | None = None,
+) -> str:
+    """Curves `(name, x, y)` over a common axis."""
+    width, height = 460.0, 270.0
+    xs = [v for _, a, _ in series for v in a]
+    ys = [v for _, _, b in series for v in b]
+    x = Axis(0.0, max(xs), 58, width - 26)
+    y = Axis(*(y_range or _around(ys)), height - 42, 14)
+    body = _frame(x, y, x_name, y_name, width, height)
+    for i, (name, a, b) in enumerate(series):
+        points = " ".join(f"{x(u):.1f},{y(v):.1f}" for u, v in zip(a, b, strict=True))
+        body.append(f'<polyline class="line s{i % 6}" points="{points}"><title>{escape(name)}</title></polyline>')
+    return _svg(width, height, body, f"{y_name} against {x_name}")
+
+
+def scatter(a: Sequence[float], b: Sequence[float], x_name: str, y_name: str, caption: str) -> str:
+    """Points with the diagonal on which they should lie."""
+    size = 190.0
+    low, high = _around([*a, *b])
+    x, y = Axis(low, high, 30, size - 8), Axis(low, high, size - 36, 22)
+    body = [f'<rect class="frame" x="{x.start}" y="{y.end}" width="{x.end - x.start}" height="{y.start - y.end}"/>']
+    body.append(_line(x(low), y(low), x(high), y(high), "grid"))
+    body += [f'<circle class="point" cx="{x(u):.1f}" cy="{y(v):.1f}" r="1.7"/>' for u, v in zip(a, b, strict=True)]
+    body += [
+        _text(size / 2 + 12, 14, caption, kind="label"),
+        _text(size / 2 + 12, size - 6, x_name),
+        _text(16, size / 2, y_name, turn=True),
+    ]
+    body += [_text(x(t), size - 21, f"{t:g}") for t in x.ticks(3)]
+    return _svg(size, size, body, f"{y_name} against {x_name}, {caption}")
+
+
+def bars(values: Sequence[float], reference: float | None, y_name: str) -> str:
+    """Bars from 0 with an optional predicted level."""
+    width, height = 460.0, 250.0
+    top = max([*values, *([] if reference is None else [reference])]) * 1.1
+    y = Axis(0.0, top, height - 30, 14)
+    step = (width - 70) / len(values)
+    body = [_line(58, y(t), width - 12, y(t), "grid") for t in y.ticks()]
+    body += [_text(52, y(t) + 4, f"{t:g}", anchor="end") for t in y.ticks()]
+    for i, value in enumerate(values):
+        left = 58 + step * (i + 0.15)
+        body.append(
+            f'<rect class="bar" x="{left:.1f}" y="{y(value):.1f}" width="{0.7 * step:.1f}" '
+            f'height="{y(0) - y(value):.1f}" rx="2"><title>{value:.4g}</title></rect>'
+        )
+        body.append(_text(58 + step * (i + 0.5), height - 14, str(i + 1)))
+    if reference is not None:
+        body.append(_line(58, y(reference), width - 12, y(reference), "reference"))
+        body.append(_text(width - 14, y(reference) - 6, f"theory {reference:.4g}", kind="label", anchor="end"))
+    body.append(_text(14, height / 2, y_name, turn=True))
+    return _svg(width, height, body, y_name)
+
+
+def heatmap(values: Sequence[Sequence[float]], x_name: str, y_name: str) -> str:
+    """A matrix of values between 0 and 1, one shade each, with the number where there is room."""
+    rows, columns = len(values), len(values[0])
+    cell = max(10.0, min(38.0, 380.0 / max(rows, columns)))
+    left, top = 46.0, 12.0
+    width, height = left + cell * columns + 12, top + cell * rows + 40
+    body = []
+    for i, line in enumerate(values):
+        for j, value in enumerate(line):
+            x, y = left + cell * j, top + cell * i
+            body.append(
+                f'<rect class="cell" x="{x:.1f}" y="{y:.1f}" width="{cell - 1:.1f}" height="{cell - 1:.1f}" '
+                f'fill-opacity="{value:.3f}"><title>{y_name} {i + 1}, {x_name} {j + 1}: {value:.3f}</title></rect>'
+            )
+            if cell >= 26:
+                kind = "on" if value > 0.55 else "off"
+                body.append(_text(x + cell / 2, y + cell / 2 + 4, f"{value:.2f}".lstrip("0"), kind=kind))
+    if cell >= 14:
+        body += [_text(left - 8, top + cell * (i + 0.5) + 4, str(i + 1), anchor="end") for i in range(rows)]
+        body += [_text(left + cell * (j + 0.5), top + cell * rows + 14, str(j + 1)) for j in range(columns)]
+    body.append(_text(left + cell * columns / 2, height - 6, x_name, kind="label"))
+    body.append(_text(14, top + cell * rows / 2, y_name, kind="label", turn=True))
+    return _svg(max(width, 220), height, body, f"absolute correlation of {y_name} and {x_name}")
+
+
+def _frame(x: Axis, y: Axis, x_name: str, y_name: str, width: float, height: float) -> list[str]:
+    body = [_line(x.start, y(t), x.end, y(t), "grid") for t in y.ticks()]
+    body += [_text(x.start - 6, y(t) + 4, f"{t:g}", anchor="end") for t in y.ticks()]
+    body += [_text(x(t), height - 24, f"{t:,.0f}") for t in x.ticks(4)]
+    body.append(_text((x.start + x.end) / 2, height - 6, x_name, kind="label"))
+    body.append(_text(14, (y.start + y.end) / 2, y_name, kind="label", turn=True))
+    return body

@@ -1,0 +1,201 @@
+"""One folder for each finished run, written whole or not at all.
+
+```
+…/seed-0/
+    run.json             name, seed, settings, provenance, wall time, and a checksum of every other file
+    curve.jsonl          one line for each recorded step
+    score.json           prediction, scores and what a page draws
+    encoder.safetensors  the trained weights
+```
+
+A folder is written under a temporary name, synced, and renamed; whatever bears the name `seed-…` is complete. The
+folders are the truth: an index is a scan. Nothing here is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from zhat._version import __version__
+from zhat.errors import BadInput, CorruptRun
+from zhat.results import Curve, Record, from_json, to_json
+
+_FILES = ("curve.jsonl", "score.json", "encoder.safetensors")
+
+
+def write(folder: Path, record: Record, encoder: nn.Module) -> Path:
+    """Write a finished run; a folder that already exists is left as it is.
+
+    Args:
+        folder: the final place, named `seed-<k>`.
+        record: what to keep.
+        encoder: whose weights to keep.
+    """
+    if folder.exists():
+        return folder
+    make_folder(folder.parent)
+    draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".draft", dir=folder.parent))
+    try:
+        (draft / "curve.jsonl").write_text(_curve_lines(record.curve), encoding="utf-8")
+        kept = replace(record, curve=Curve((), ()), settings={}, provenance={})
+        (draft / "score.json").write_text(to_json(kept), encoding="utf-8")
+        weights = {name: t.detach().cpu().contiguous() for name, t in encoder.state_dict().items()}
+        save_file(weights, draft / "encoder.safetensors")
+        about = {
+            "zhat": __version__,
+            "name": record.name,
+            "seed": record.seed,
+            "seconds": record.seconds,
+            "settings": dict(record.settings),
+            "provenance": dict(record.provenance),
+            "sha256": {name: _checksum(draft / name) for name in _FILES},
+        }
+        (draft / "run.json").write_text(json.dumps(about, indent=1, ensure_ascii=False), encoding="utf-8")
+        for path in [*draft.iterdir(), draft]:
+            _sync(path)
+        try:
+            os.rename(draft, folder)
+        except OSError:
+            if not folder.exists():  # otherwise somebody else finished the same run meanwhile
+                raise
+        _sync(folder.parent)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return folder
+
+
+def read(folder: Path) -> Record:
+    """The record of a finished run, its files checked."""
+    verify(folder)
+    about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    kept = from_json((folder / "score.json").read_text(encoding="utf-8"))
+    if not isinstance(kept, Record):
+        raise CorruptRun(f"{folder / 'score.json'} holds no record of a run.")
+    lines = (folder / "curve.jsonl").read_text(encoding="utf-8").splitlines()
+    curve = _curve_from([json.loads(line) for line in lines])
+    return replace(kept, curve=curve, settings=about["settings"], provenance=about["provenance"])
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    """The trained weights of a finished run, for `load_state_dict`."""
+    verify(folder)
+    return load_file(folder / "encoder.safetensors")
+
+
+def verify(folder: Path) -> None:
+    """Refuse a folder whose files are missing or differ from what was written."""
+    if not folder.is_dir():
+        raise BadInput(f"{folder} is not a folder. Give the folder of a run, or one that holds runs.")
+    try:
+        about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        sums = {name: about["sha256"][name] for name in _FILES}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CorruptRun(
+            f"{folder} holds no readable run.json ({type(error).__name__}). Remove the folder and run again."
+        ) from None
+    for name, wanted in sums.items():
+        path = folder / name
+        if not path.is_file() or _checksum(path) != wanted:
+            state = "differs from what was written" if path.is_file() else "is missing"
+            raise CorruptRun(f"{path} {state}. Remove {folder} and run again.")
+
+
+def scan(root: Path) -> Iterator[Path]:
+    """The folders of finished runs under `root`, or `root` itself if it is one; sorted."""
+    if not root.is_dir():
+        raise BadInput(f"{root} is not a folder. Give the folder of a run, or one that holds runs.")
+    if (root / "run.json").exists():
+        yield root
+        return
+    yield from sorted(path.parent for path in root.rglob("seed-*/run.json") if ".draft" not in str(path))
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder, or say in a sentence why it cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"cannot write to {folder}: {error.strerror}. Choose another folder with --out.") from None
+    if not os.access(folder, os.W_OK):
+        raise BadInput(f"cannot write to {folder}: permission denied. Choose another folder with --out.")
+
+
+def provenance(device: torch.device | str) -> dict[str, Any]:
+    """Versions, device, commit and date: what somebody needs to obtain the same numbers."""
+    device = torch.device(device)
+    if device.type == "cuda":
+        name = torch.cuda.get_device_name(device)
+    else:
+        name = f"{platform.machine()}, {torch.get_num_threads()} threads"
+    return {
+        "zhat": __version__,
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": metadata.version("numpy"),
+        "device": f"{device.type} ({name})",
+        "platform": platform.platform(),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+    }
+
+
+def _commit() -> str:
+    """The commit of the source tree the package runs from; empty for an installed one."""
+    here = Path(__file__).resolve().parent
+    if not (here.parent.parent / ".git").exists():
+        return os.environ.get("ZHAT_COMMIT", "")
+    command = ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return os.environ.get("ZHAT_COMMIT", "")
+
+
+def _curve_lines(curve: Curve) -> str:
+    lines = [{"step": step, "loss": loss} for step, loss in zip(curve.steps, curve.loss, strict=True)]
+    for step, value in zip(curve.watched_steps, curve.watched, strict=True):
+        lines.append({"step": step, curve.watched_name: value})
+    return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
+
+
+def _curve_from(lines: list[dict[str, Any]]) -> Curve:
+    losses = [line for line in lines if "loss" in line]
+    watched = [line for line in lines if "loss" not in line]
+    name = next((key for line in watched for key in line if key != "step"), "")
+    return Curve(
+        tuple(line["step"] for line in losses),
+        tuple(line["loss"] for line in losses),
+        tuple(line["step"] for line in watched),
+        tuple(line[name] for line in watched),
+        name,
+    )
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

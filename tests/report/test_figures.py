@@ -1,0 +1,55 @@
+import math
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zhat.report.figures import Axis, Rung, bars, heatmap, ladder, lines, scatter
+
+number = st.floats(-1e6, 1e6, allow_nan=False)
+
+
+def parsed(svg):
+    return ElementTree.fromstring(svg)
+
+
+@given(number, st.floats(1e-6, 1e6))
+def test_ticks_are_few_round_and_inside(low, width):
+    axis = Axis(low, low + width, 0, 100)
+    ticks = axis.ticks()
+    assert 1 <= len(ticks) <= 12
+    assert all(low - width * 1e-6 <= t <= low + width * (1 + 1e-6) for t in ticks)
+
+
+def test_values_beyond_the_axis_are_drawn_at_its_end():
+    axis = Axis(0, 1, 10, 110)
+    assert (axis(-5), axis(0.5), axis(7)) == (10, 60, 110)
+
+
+def test_every_figure_is_well_formed_and_holds_its_data():
+    rungs = [
+        Rung("affine", [0.5], [0.9, 0.95], 0.88, 0.96, 0.0, True),
+        Rung("a <b>", [], [-3.0], None, None, None, False),
+    ]
+    figure = ladder(rungs)
+    parsed(figure)
+    assert figure.count('class="learned"') == 3
+    assert figure.count('class="raw"') == 1
+    assert "a &lt;b&gt;" in figure
+    curve = lines([("seed 0", (0, 10, 20), (3.0, 2.0, 1.0)), ("seed 1", (0, 10), (3.0, 2.5))], "step", "loss")
+    assert len(parsed(curve).findall("polyline")) == 2
+    points = scatter([0.0, 1.0, 2.0], [0.1, 0.9, 2.1], "z1", "ẑ1", "R² 0.99")
+    assert len(parsed(points).findall("circle")) == 3
+    assert len(parsed(bars([1.0, 0.5], 0.8, "value")).findall("rect")) == 2
+    assert "theory 0.8" in bars([1.0, 0.5], 0.8, "value")
+    cells = parsed(heatmap([[0.1, 0.9], [1.0, 0.0]], "h", "z")).findall("rect")
+    assert [float(c.get("fill-opacity")) for c in cells] == [0.1, 0.9, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, -2.0])
+def test_a_flat_curve_has_an_axis(value):
+    svg = lines([("flat", (0, 1, 2), (value, value, value))], "step", "loss")
+    assert not re.search("nan|inf", svg)
+    assert math.isfinite(float(parsed(svg).find("polyline").get("points").split(",")[1].split()[0]))

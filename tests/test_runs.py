@@ -1,0 +1,114 @@
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.test_results import record
+from zhat import runs
+from zhat.encoders import mlp
+from zhat.errors import BadInput, CorruptRun
+
+ENCODER = mlp(2, 2, widths=(4,), seed=0)
+
+
+def written(folder):
+    return runs.write(folder / "seed-3", record(), ENCODER)
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    folder = written(tmp_path)
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "curve.jsonl",
+        "encoder.safetensors",
+        "run.json",
+        "score.json",
+    ]
+    assert runs.read(folder) == record()
+    again = mlp(2, 2, widths=(4,), seed=1)
+    again.load_state_dict(runs.weights(folder))
+    assert torch.equal(again.linear0.weight, ENCODER.linear0.weight)
+
+
+def test_a_finished_run_is_never_overwritten(tmp_path):
+    before = (written(tmp_path) / "run.json").stat().st_mtime_ns
+    assert (written(tmp_path) / "run.json").stat().st_mtime_ns == before
+
+
+def test_a_run_that_fails_while_writing_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "save_file", lambda *a: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        written(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_two_writers_one_wins_and_both_return(tmp_path):
+    threads = [threading.Thread(target=written, args=(tmp_path,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [p.name for p in tmp_path.iterdir()] == ["seed-3"]
+    runs.verify(tmp_path / "seed-3")
+
+
+@pytest.mark.parametrize("name", ["curve.jsonl", "score.json", "encoder.safetensors"])
+def test_damage_is_noticed_and_named(tmp_path, name):
+    folder = written(tmp_path)
+    content = (folder / name).read_bytes()
+    (folder / name).write_bytes(content[:-1] + b"?")
+    with pytest.raises(CorruptRun, match=f"{name} differs from what was written"):
+        runs.read(folder)
+    (folder / name).unlink()
+    with pytest.raises(CorruptRun, match=f"{name} is missing"):
+        runs.weights(folder)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"sha256": {}}'])
+def test_an_unreadable_run_json_is_refused(tmp_path, text):
+    folder = written(tmp_path)
+    (folder / "run.json").write_text(text)
+    with pytest.raises(CorruptRun, match="holds no readable run.json"):
+        runs.verify(folder)
+
+
+def test_a_score_of_another_kind_is_refused(tmp_path):
+    folder = written(tmp_path)
+    (folder / "score.json").write_text('{"a": 1}')
+    about = json.loads((folder / "run.json").read_text())
+    about["sha256"]["score.json"] = runs._checksum(folder / "score.json")
+    (folder / "run.json").write_text(json.dumps(about))
+    with pytest.raises(CorruptRun, match="holds no record of a run"):
+        runs.read(folder)
+
+
+def test_the_index_is_a_scan(tmp_path):
+    for seed in (0, 1, 10):
+        runs.write(tmp_path / "row" / f"seed-{seed}", record(), ENCODER)
+    (tmp_path / "row" / ".seed-5.x.draft").mkdir()
+    (tmp_path / "row" / ".seed-5.x.draft" / "run.json").write_text("{}")
+    assert [p.name for p in runs.scan(tmp_path)] == ["seed-0", "seed-1", "seed-10"]
+    assert list(runs.scan(tmp_path / "row" / "seed-1")) == [tmp_path / "row" / "seed-1"]
+    with pytest.raises(BadInput, match="is not a folder"):
+        list(runs.scan(tmp_path / "nowhere"))
+
+
+def test_folders_that_cannot_be_written_get_a_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="cannot write to .* Choose another folder with --out"):
+        runs.make_folder(tmp_path / "file" / "inside")
+    if os.geteuid() != 0:
+        (tmp_path / "closed").mkdir(mode=0o500)
+        with pytest.raises(BadInput, match="permission denied"):
+            runs.make_folder(tmp_path / "closed")
+
+
+def test_provenance_names_versions_device_and_commit():
+    about = runs.provenance("cpu")
+    assert about["torch"] == torch.__version__
+    assert about["device"].startswith("cpu")
+    assert about["date"].endswith("UTC")
+    if (Path(runs.__file__).parents[2] / ".git").exists():
+        assert about["commit"]
