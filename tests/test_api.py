@@ -1,0 +1,52 @@
+"""The public names, pinned: a change here is a change of the API and belongs into the changelog."""
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import zhat
+
+PUBLIC = {
+    "zhat": "__version__ dgp encoders objectives train Fresh Progress metrics Equivalence equivalence theory score "
+    "runs report testing cite",
+    "zhat.dgp": "Space Real Sphere Box Product Distribution Uniform Normal Laplace GeneralizedNormal Conditional "
+    "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Batch Pairs",
+    "zhat.encoders": "mlp output OntoBox OntoSphere",
+    "zhat.objectives": "InfoNCE Dot NegativeLp Supervised",
+    "zhat.kernels": "pairwise_logsumexp",
+    "zhat.metrics": "Moments ALIGNABLE Alignment align Agreement r2 pearson spearman Recovery linear_r2 mcc profile "
+    "singular_values distance_from_orthogonal",
+    "zhat.theory": "predict Theorem THEOREMS",
+    "zhat.report": "write render",
+    "zhat.testing": "check_space check_distribution check_conditional check_mixing check_objective check_metric",
+}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_names_are_the_pinned_ones(name):
+    module = import_module(name)
+    assert list(module.__all__) == PUBLIC[name].split()
+    for member in module.__all__:
+        assert getattr(module, member) is not None
+
+
+def test_unknown_names_are_refused_like_everywhere():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        zhat.nonsense  # noqa: B018
+
+
+def test_import_is_quick_because_heavy_modules_load_late():
+    heavy = "torch numpy scipy sklearn matplotlib rich typer"
+    code = f"import sys, zhat; print(*[m for m in '{heavy}'.split() if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == ""
+
+
+@pytest.mark.parametrize("name", [n for n in PUBLIC if n not in ("zhat", "zhat.testing")])
+def test_public_objects_say_what_they_are(name):
+    module = import_module(name)
+    for member in module.__all__:
+        if callable(getattr(module, member)):
+            assert (getattr(module, member).__doc__ or "").strip(), f"{name}.{member} has no docstring"
