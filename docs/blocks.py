@@ -1,0 +1,54 @@
+"""The blocks of README.md that hold measured results, written from results/: python docs/blocks.py [--check]."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def demo():
+    text = (ROOT / "results" / "demo.txt").read_text(encoding="utf-8")
+    return "```text\n" + "\n".join(line.rstrip() for line in text.strip().splitlines()) + "\n```"
+
+
+def benchmarks():
+    data = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
+    steps, draws, scores = data["training_step"], data["vmf_sampling"], data["scores"]
+    rows = ["| what | against | how much faster | command |", "|---|---|---|---|"]
+    for name, case in steps.items():
+        rows.append(
+            f"| contrastive loss and its gradient, {name}, B = 6144, d = 10 | all pairwise differences held at once | "
+            f"{case['loss_ratio']:.1f}×, with {case['ours']['loss_bytes'] / 1e6:.0f} MB instead of "
+            f"{case['plain']['loss_bytes'] / 1e6:,.0f} MB | `python -m benchmarks.training_step` |"
+        )
+    low, high = (f(case["ratio"] for case in draws.values()) for f in (min, max))
+    rows.append(
+        f"| a million von Mises-Fisher draws, d = 10 | vectorised NumPy rejection sampler | {low:.1f}× to {high:.1f}× | "
+        "`python -m benchmarks.vmf_sampling` |"
+    )
+    for name, case in scores.items():
+        plain = "scikit-learn" if name.startswith("R2") else "NumPy"
+        rows.append(f"| {name}, 100,000 rows, in sample | {plain} | {case['ratio']:.1f}× | `python -m benchmarks.scores` |")
+    return "\n".join(rows) + f"\n\nMeasured on {data['machine']}."
+
+
+BLOCKS = {"demo": demo, "benchmarks": benchmarks}
+
+
+def filled(page):
+    for name, make in BLOCKS.items():
+        pattern = rf"(<!-- {name}: [^\n]*-->\n).*?(\n<!-- end -->)"
+        assert re.search(pattern, page, re.S), f"README.md has no block {name}"
+        page = re.sub(pattern, lambda m, make=make: m[1] + make() + m[2], page, flags=re.S)
+    return page
+
+
+if __name__ == "__main__":
+    readme = ROOT / "README.md"
+    before = readme.read_text(encoding="utf-8")
+    after = filled(before)
+    if "--check" in sys.argv and before != after:
+        sys.exit("README.md differs from results/; run: python docs/blocks.py")
+    readme.write_text(after, encoding="utf-8")
