@@ -15,7 +15,7 @@ PUBLIC = {
     "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Batch Pairs",
     "zhat.encoders": "mlp output OntoBox OntoSphere",
     "zhat.objectives": "InfoNCE Dot NegativeLp Supervised",
-    "zhat.kernels": "pairwise_logsumexp",
+    "zhat.kernels": "pairwise_logsumexp hidden_layers",
     "zhat.metrics": "Moments ALIGNABLE Alignment align Agreement r2 pearson spearman Recovery linear_r2 mcc profile "
     "singular_values distance_from_orthogonal",
     "zhat.theory": "predict Theorem THEOREMS",

@@ -8,26 +8,31 @@ from zhat.errors import BadInput
 
 def test_the_default_is_the_papers_network():
     encoder = mlp(10, 10, onto=Sphere(10), seed=0)
-    widths = [m.out_features for m in encoder if isinstance(m, torch.nn.Linear)]
+    widths = [m.out_features for m in encoder.modules() if isinstance(m, torch.nn.Linear)]
     assert widths == [100, 500, 500, 500, 500, 100, 10]
     assert sum(p.numel() for p in encoder.parameters()) == 854_210
     assert sum(p.numel() for p in mlp(20, 20, seed=0).parameters()) == pytest.approx(3.41e6, rel=0.01)
-    slopes = {m.negative_slope for m in encoder if isinstance(m, torch.nn.LeakyReLU)}
-    assert slopes == {0.01}
+    assert encoder.hidden.slope == 0.01
+    by_hand = x = torch.randn(5, 10)
+    for layer in encoder.hidden.layers:
+        by_hand = torch.nn.functional.leaky_relu(layer(by_hand), 0.01)
+    by_hand = torch.nn.functional.normalize(encoder.last(by_hand), dim=-1)
+    assert torch.allclose(encoder(x), by_hand, atol=1e-6)
+    assert torch.allclose(encoder(x[None, None]), by_hand, atol=1e-6)
 
 
 def test_a_seed_fixes_the_weights_and_leaves_the_global_state_alone():
     before = torch.random.get_rng_state()
     a, b, c = mlp(3, 2, widths=(8,), seed=1), mlp(3, 2, widths=(8,), seed=1), mlp(3, 2, widths=(8,), seed=2)
     assert torch.equal(before, torch.random.get_rng_state())
-    assert torch.equal(a.linear0.weight, b.linear0.weight)
-    assert not torch.equal(a.linear0.weight, c.linear0.weight)
+    assert torch.equal(a.last.weight, b.last.weight)
+    assert not torch.equal(a.last.weight, c.last.weight)
 
 
 def test_batch_norm_comes_after_each_hidden_layer():
     encoder = mlp(3, 2, widths=(8, 8), batch_norm=True, seed=0)
     names = [type(m).__name__ for m in encoder]
-    assert names == ["Linear", "BatchNorm1d", "LeakyReLU"] * 2 + ["Linear"]
+    assert names == ["Linear", "BatchNorm1d", "LeakyReLU"] * 2 + ["Last"]
 
 
 def test_bad_use_gets_a_sentence():

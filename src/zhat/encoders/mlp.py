@@ -3,14 +3,46 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from zhat import _checks, randomness
 from zhat.dgp.spaces import Space
 from zhat.encoders.outputs import output
 from zhat.errors import BadInput
+from zhat.kernels import hidden_layers
+
+
+class Hidden(nn.Module):
+    """Linear layers, each followed by a leaky ReLU, with torch's own initial weights."""
+
+    def __init__(self, sizes: Sequence[int], slope: float) -> None:
+        super().__init__()
+        layers = [nn.Linear(size, width) for size, width in pairwise(sizes)]
+        self.layers: Iterable[nn.Linear] = nn.ModuleList(layers)  # type: ignore[assignment]
+        self.slope = slope
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(…, m) -> (…, width)`."""
+        rows = x.reshape(-1, x.shape[-1])
+        out = hidden_layers(rows, [m.weight for m in self.layers], [m.bias for m in self.layers], self.slope)
+        return out.reshape(*x.shape[:-1], out.shape[-1])
+
+    def extra_repr(self) -> str:
+        """The slope."""
+        return f"slope={self.slope}"
+
+
+class Last(nn.Linear):
+    """A linear layer that keeps float32 under autocast: distances between outputs need the digits."""
+
+    def forward(self, h: Tensor) -> Tensor:
+        """`(…, width) -> (…, dim)`."""
+        with torch.autocast(h.device.type, enabled=False):
+            return super().forward(h.to(self.weight.dtype))
 
 
 def mlp(
@@ -56,14 +88,15 @@ def mlp(
 
     def build() -> nn.Sequential:
         layers: OrderedDict[str, nn.Module] = OrderedDict()
-        size = observed
-        for i, width in enumerate(widths):
-            layers[f"linear{i}"] = nn.Linear(size, width)
-            if batch_norm:
+        sizes = (observed, *widths)
+        if widths and not batch_norm:
+            layers["hidden"] = Hidden(sizes, slope)
+        else:
+            for i, (size, width) in enumerate(pairwise(sizes)):
+                layers[f"linear{i}"] = nn.Linear(size, width)
                 layers[f"norm{i}"] = nn.BatchNorm1d(width)
-            layers[f"activation{i}"] = nn.LeakyReLU(slope)
-            size = width
-        layers[f"linear{len(widths)}"] = nn.Linear(size, dim)
+                layers[f"activation{i}"] = nn.LeakyReLU(slope)
+        layers["last"] = Last(sizes[-1], dim)
         if onto is not None:
             layers["onto"] = output(onto, learnable=learnable)
         return nn.Sequential(layers)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from zhat.kernels import streamed
+from zhat.kernels.stacking import stack, unstack
 
 
 def pairwise_logsumexp(
@@ -44,6 +47,11 @@ How = tuple[float | None, float, bool]
 
 
 def _implementation(x: Tensor) -> Any:
+    """The Triton kernels for float32 on a GPU, blocks of rows in plain torch everywhere else; both are exact."""
+    if x.is_cuda and x.dtype == torch.float32 and find_spec("triton") is not None:
+        from zhat.kernels import fused
+
+        return fused
     return streamed
 
 
@@ -70,7 +78,7 @@ class _Within(Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, x: Tensor, how: How) -> tuple[Tensor, int]:
-        return _unstack(_Within.apply(_stack(x, in_dims[0], info.batch_size), how), info.batch_size)
+        return unstack(_Within.apply(stack(x, in_dims[0], info.batch_size), how), info.batch_size), 0
 
 
 class _Between(Function):
@@ -99,15 +107,5 @@ class _Between(Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, queries: Tensor, keys: Tensor, how: How) -> tuple[Tensor, int]:
-        stacked = (_stack(t, dim, info.batch_size) for t, dim in zip((queries, keys), in_dims, strict=False))
-        return _unstack(_Between.apply(*stacked, how), info.batch_size)
-
-
-def _stack(x: Tensor, dim: int | None, size: int) -> Tensor:
-    """Fold the axis that vmap adds into the stack axis in front."""
-    x = x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
-    return x.reshape(-1, *x.shape[2:])
-
-
-def _unstack(out: Tensor, size: int) -> tuple[Tensor, int]:
-    return out.reshape(size, -1, out.shape[-1]), 0
+        stacked = (stack(t, dim, info.batch_size) for t, dim in zip((queries, keys), in_dims, strict=False))
+        return unstack(_Between.apply(*stacked, how), info.batch_size), 0

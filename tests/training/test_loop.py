@@ -117,7 +117,7 @@ def test_parameters_may_learn_at_their_own_pace():
     # The first step of Adam moves every parameter by its learning rate.
     assert (slow.onto.bound - 1).abs().max().item() == pytest.approx(1e-3, rel=1e-2)
     assert (fast.encoder.onto.bound - 1).abs().max().item() == pytest.approx(5e-2, rel=1e-2)
-    assert torch.equal(slow.linear0.weight, fast.encoder.linear0.weight)
+    assert torch.equal(slow.last.weight, fast.encoder.last.weight)
 
 
 def test_schedules_start_and_end_where_they_should():

@@ -1,0 +1,172 @@
+"""Forward, backward and update for a run of steps: plain, or as a CUDA graph that is replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from zhat import _checks
+from zhat.errors import BadInput, RunFailed
+from zhat.training.stack import Stack
+from zhat.training.stream import Stream
+
+PRECISIONS = ("float32", "tf32", "bf16")
+
+
+def make_step(
+    stack: Stack, stream: Stream, adam: torch.optim.Adam, device: torch.device, precision: str, graph: bool
+) -> Step | GraphedStep:
+    """The right kind of step for a device."""
+    if precision not in PRECISIONS:
+        raise BadInput(f"`precision` must be one of {', '.join(PRECISIONS)}, but {precision!r} came.")
+    if precision != "float32" and device.type != "cuda":
+        raise BadInput(f"precision {precision!r} needs a GPU, but the device is {device.type!r}. Use 'float32'.")
+    kind = GraphedStep if graph and device.type == "cuda" else Step
+    return kind(stack, stream, adam, precision)
+
+
+def make_adam(
+    parameters: Mapping[str, Tensor],
+    lr: float,
+    betas: tuple[float, float],
+    scales: Mapping[str, float],
+    device: torch.device,
+) -> torch.optim.Adam:
+    """Adam over stacked parameters, one group for each learning rate."""
+    last = {name.rsplit(".", 1)[-1] for name in parameters}
+    for key, factor in scales.items():
+        _checks.positive(factor, f"lr_scale[{key!r}]")
+        if key not in last:
+            raise BadInput(f"`lr_scale` names {key!r}, but the parameters are called {', '.join(sorted(last))}.")
+    groups: dict[float, list[Tensor]] = {}
+    for name, tensor in parameters.items():
+        groups.setdefault(scales.get(name.rsplit(".", 1)[-1], 1.0), []).append(tensor)
+    on_gpu = device.type == "cuda"
+    rates = {factor: torch.tensor(lr * factor, device=device) if on_gpu else lr * factor for factor in groups}
+    described = [{"params": tensors, "lr": rates[factor]} for factor, tensors in groups.items()]
+    return torch.optim.Adam(described, lr=lr, betas=betas, fused=True, capturable=on_gpu)
+
+
+class Step:
+    """One step after the other, each launched from here."""
+
+    def __init__(self, stack: Stack, stream: Stream, adam: torch.optim.Adam, precision: str) -> None:
+        self.stack, self.stream, self.adam, self.precision = stack, stream, adam, precision
+        self.base = [float(group["lr"]) for group in adam.param_groups]
+
+    def run(self, first: int, rates: list[float]) -> Tensor:
+        """Losses of the steps `first, first + 1, …`, `(steps, seeds)`."""
+        block = self.stream.rows(first)
+        offset = first % self.stream.length
+        losses = []
+        for i, rate in enumerate(rates):
+            for group, base in zip(self.adam.param_groups, self.base, strict=True):
+                _set_rate(group, base * rate)
+            x, *others = (None if part is None else part[offset + i] for part in block)
+            assert x is not None, "every block has observations"
+            losses.append(self.update(x, *others))
+        return torch.stack(losses).cpu()
+
+    def update(self, x: Tensor, z: Tensor | None, label: Tensor | None) -> Tensor:
+        """Forward, backward and Adam; returns the losses, `(seeds,)`."""
+        with _precision(self.precision):
+            loss = self.stack.losses(x, z, label)
+        for parameter in self.stack.parameters.values():
+            parameter.grad = None
+        with _precision(self.precision):
+            loss.sum().backward()
+        self.adam.step()
+        return loss.detach()
+
+
+class GraphedStep(Step):
+    """The same step recorded once as a CUDA graph and replayed: nothing is launched or waited for in between.
+
+    Rows of a block, the place in it and the learning rates live in buffers on the device.
+    """
+
+    WARM_UP = 3  # steps launched one by one first, so that every workspace exists when the graph is recorded
+
+    def __init__(self, stack: Stack, stream: Stream, adam: torch.optim.Adam, precision: str) -> None:
+        super().__init__(stack, stream, adam, precision)
+        device = stream.device
+        self.side = torch.cuda.Stream(device)
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.done = 0
+        self.block: list[Tensor | None] = []
+        self.place = torch.zeros(1, dtype=torch.int64, device=device)  # of the step in the block
+        self.slot = torch.zeros(1, dtype=torch.int64, device=device)  # of the step in this call
+        self.rates = torch.zeros(stream.length, device=device)
+        self.losses = torch.zeros(stream.length, stack.size, device=device)
+        self.bases = [torch.tensor(base, device=device) for base in self.base]
+
+    def run(self, first: int, rates: list[float]) -> Tensor:
+        """Losses of the steps `first, first + 1, …`, `(steps, seeds)`."""
+        self.side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.side):
+            drawn = self.stream.rows(first)
+            if not self.block:
+                self.block = [None if part is None else part.clone() for part in drawn]
+            elif first % self.stream.length == 0:
+                for ours, theirs in zip(self.block, drawn, strict=True):
+                    if ours is not None and theirs is not None:
+                        ours.copy_(theirs)
+            self.place.fill_(first % self.stream.length)
+            self.slot.zero_()
+            self.rates[: len(rates)] = torch.tensor(rates, device=self.rates.device)
+            for _ in rates:
+                if self.graph is None and self.done >= self.WARM_UP:
+                    self.graph = self._record()
+                if self.graph is None:
+                    self._one()
+                else:
+                    self.graph.replay()
+                self.done += 1
+            out = self.losses[: len(rates)].cpu()
+        torch.cuda.current_stream().wait_stream(self.side)
+        return out
+
+    def _record(self) -> torch.cuda.CUDAGraph:
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph, stream=self.side):
+                self._one()
+        except RuntimeError as error:
+            raise RunFailed(
+                f"this encoder or objective cannot be recorded as a CUDA graph ({str(error).splitlines()[0]}). "
+                "Train it with graph=False."
+            ) from error
+        return graph
+
+    def _one(self) -> None:
+        x, z, label = (None if part is None else part.index_select(0, self.place)[0] for part in self.block)
+        rate = self.rates.index_select(0, self.slot)[0]
+        for group, base in zip(self.adam.param_groups, self.bases, strict=True):
+            torch.mul(base, rate, out=group["lr"])
+        assert x is not None, "every block has observations"
+        loss = self.update(x, z, label)
+        self.losses.index_copy_(0, self.slot, loss[None])
+        self.place.add_(1)
+        self.slot.add_(1)
+
+
+def _set_rate(group: dict[str, object], rate: float) -> None:
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(rate)
+    else:
+        group["lr"] = rate
+
+
+@contextmanager
+def _precision(name: str) -> Iterator[None]:
+    """The arithmetic of matrix products inside the block."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
+    try:
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=name == "bf16", cache_enabled=False):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
