@@ -2,12 +2,13 @@
 
     python -m benchmarks.gpu [--tiles] [--out FILE]
 
-B = 6144, d = 10, five seeds stacked, the papers' encoder. Prints a table; --tiles also times tile shapes of the kernels.
+B = 6144, d = 10, five seeds stacked, the papers' encoder. Prints a table; --tiles also times tile shapes.
 """
 
 import argparse
 import json
 import statistics
+from itertools import pairwise
 
 import torch
 
@@ -82,7 +83,7 @@ def check():
     for dtype in (torch.float32, torch.bfloat16):
         widths = (10, 100, 500, 500, 100)
         tensors = [torch.randn(3, 700, 10, generator=generator)]
-        for a, b in zip(widths[:-1], widths[1:], strict=True):
+        for a, b in pairwise(widths):
             tensors += [torch.randn(3, b, a, generator=generator) / a**0.5, torch.randn(3, b, generator=generator)]
         up = torch.randn(3, 700, 100, generator=generator)
         exact = [t.to(GPU, torch.float64).requires_grad_() for t in tensors]
@@ -157,7 +158,7 @@ def parts():
     widths = (10, 100, 500, 500, 500, 500, 100)
     x = torch.randn(SEEDS, 2 * BATCH, 10, device=GPU)
     parameters = []
-    for a, b in zip(widths[:-1], widths[1:], strict=True):
+    for a, b in pairwise(widths):
         weight = torch.randn(SEEDS, b, a, device=GPU) / a**0.5
         parameters += [weight.requires_grad_(), torch.randn(SEEDS, b, device=GPU).requires_grad_()]
     up = torch.randn(SEEDS, 2 * BATCH, 100, device=GPU)
@@ -242,8 +243,8 @@ def main():
         line["bf16, one seed"], _ = step_time(power, "bf16", seeds=1)
         line["bf16, no graph"], _ = step_time(power, "bf16", graph=False, blocks=1)
         out["steps"][name] = line
-        print(f"  {name:5}", ", ".join(f"{k} {v / 1e9:.2f} GB" if "bytes" in k else f"{k} {v:.3f}" for k, v in line.items()),
-              f"-> {100 * least / line['bf16']:.0f}% of the floor", flush=True)  # fmt: skip
+        shown = (f"{k} {v / 1e9:.2f} GB" if "bytes" in k else f"{k} {v:.3f}" for k, v in line.items())
+        print(f"  {name:5}", ", ".join(shown), f"-> {100 * least / line['bf16']:.0f}% of the floor", flush=True)
     big, memory = step_time(1.0, "bf16", seeds=1, batch=65_536, blocks=2)
     out["batch_65536"] = {"ms": big, "bytes": memory}
     print(f"B = 65,536, p = 1, one seed: {big:.1f} ms, {memory / 1e9:.2f} GB")
