@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
@@ -215,7 +216,160 @@ class Record:
     held_out: Score | None = None
 
 
-_KINDS: dict[str, type] = {kind.__name__: kind for kind in (Score, Profile, Answer, Prediction, Curve, Picture, Record)}
+@dataclass(frozen=True)
+class Published:
+    """A number from a paper: mean and standard deviation as printed, in percent. Never replaced by one of ours."""
+
+    mean: float
+    std: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ± {self.std:.2f}"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A cell of a table: what was published and what every seed gave, in percent.
+
+    Attributes:
+        published: the paper's number, if it prints one here.
+        values: the score of each seed by the paper's own protocol.
+        held_out: the same score of each seed, read on rows the fit has not seen.
+        low: lower end of the widest 95% bootstrap interval of the held-out scores.
+        high: upper end of it.
+        verdict: "reproduced", "exceeded" or "missed"; empty where nothing was published.
+    """
+
+    published: Published | None
+    values: tuple[float, ...]
+    held_out: tuple[float, ...]
+    low: float | None
+    high: float | None
+    verdict: str
+
+    @property
+    def mean(self) -> float:
+        """Mean over seeds, by the paper's protocol."""
+        return statistics.fmean(self.values)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation over seeds; 0 for one seed."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else 0.0
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ± {self.std:.2f}"
+
+
+@dataclass(frozen=True)
+class RowResult:
+    """One row of a table, or one point of a figure.
+
+    Attributes:
+        name: the row's name, for instance "T1.1".
+        title: for a reader.
+        failure: whether the paper shows that this setting fails.
+        prediction: what theory says.
+        learned: the trained representation.
+        identity: the observations themselves.
+        supervised: the same encoder trained on the true latents.
+        curves: one for each seed.
+        seconds: wall time of training all seeds of the row.
+        seeds: which.
+    """
+
+    name: str
+    title: str
+    failure: bool
+    prediction: Prediction | None
+    learned: Measured
+    identity: Measured | None
+    supervised: Measured | None
+    curves: tuple[Curve, ...]
+    seconds: float
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TableResult:
+    """A table of a paper, published and measured side by side.
+
+    Attributes:
+        paper: key in `references.bib`.
+        label: for instance "Table 1".
+        caption: what it shows.
+        score: the name of the score.
+        budget: the name of the budget.
+        rows: those that are finished.
+        expected: how many rows were asked for.
+        seconds: wall time of all trainings, references included.
+        settings: of each row, by name.
+        provenance: versions, device, commit, date, command.
+        rule: how verdicts are given.
+        notes: differences from the official code.
+    """
+
+    paper: str
+    label: str
+    caption: str
+    score: str
+    budget: str
+    rows: tuple[RowResult, ...]
+    expected: int
+    seconds: float
+    settings: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+    rule: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """How many rows have which verdict."""
+        found = [row.learned.verdict for row in self.rows]
+        return {name: found.count(name) for name in ("reproduced", "exceeded", "missed") if name in found}
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """A figure of a paper: scores along an axis, with a second quantity and a mark.
+
+    The attributes that `TableResult` has as well mean the same; `rows` are the points.
+
+    Attributes:
+        x: values on the axis.
+        x_name: what they are.
+        mark: a value on the axis worth a line.
+        mark_name: what it is.
+        second: a second quantity at each x.
+        second_name: what it is.
+        holds: whether the paper's claim holds here; None while points are missing.
+        claim: the claim in words, with our numbers.
+    """
+
+    paper: str
+    label: str
+    caption: str
+    score: str
+    budget: str
+    rows: tuple[RowResult, ...]
+    expected: int
+    x: tuple[float, ...]
+    x_name: str
+    mark: float
+    mark_name: str
+    second: tuple[float, ...]
+    second_name: str
+    holds: bool | None
+    claim: str
+    seconds: float
+    settings: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+_RECORDED = (Score, Profile, Answer, Prediction, Curve, Picture, Record)
+_COMPARED = (Published, Measured, RowResult, TableResult, SweepResult)
+_KINDS: dict[str, type] = {kind.__name__: kind for kind in (*_RECORDED, *_COMPARED)}
 
 
 def to_json(result: Any) -> str:

@@ -5,7 +5,7 @@
     run.json             name, seed, settings, provenance, wall time, and a checksum of every other file
     curve.jsonl          one line for each recorded step
     score.json           prediction, scores and what a page draws
-    encoder.safetensors  the trained weights
+    encoder.safetensors  the trained weights, unless they were not to be kept
 ```
 
 A folder is written under a temporary name, synced, and renamed; whatever bears the name `seed-…` is complete. The
@@ -40,13 +40,13 @@ from zhat.results import Curve, Record, from_json, to_json
 _FILES = ("curve.jsonl", "score.json", "encoder.safetensors")
 
 
-def write(folder: Path, record: Record, encoder: nn.Module) -> Path:
+def write(folder: Path, record: Record, encoder: nn.Module | None) -> Path:
     """Write a finished run; a folder that already exists is left as it is.
 
     Args:
         folder: the final place, named `seed-<k>`.
         record: what to keep.
-        encoder: whose weights to keep.
+        encoder: whose weights to keep; None keeps none.
     """
     if folder.exists():
         return folder
@@ -56,8 +56,9 @@ def write(folder: Path, record: Record, encoder: nn.Module) -> Path:
         (draft / "curve.jsonl").write_text(_curve_lines(record.curve), encoding="utf-8")
         kept = replace(record, curve=Curve((), ()), settings={}, provenance={})
         (draft / "score.json").write_text(to_json(kept), encoding="utf-8")
-        weights = {name: t.detach().cpu().contiguous() for name, t in encoder.state_dict().items()}
-        save_file(weights, draft / "encoder.safetensors")
+        if encoder is not None:
+            weights = {name: t.detach().cpu().contiguous() for name, t in encoder.state_dict().items()}
+            save_file(weights, draft / "encoder.safetensors")
         about = {
             "zhat": __version__,
             "name": record.name,
@@ -65,7 +66,7 @@ def write(folder: Path, record: Record, encoder: nn.Module) -> Path:
             "seconds": record.seconds,
             "settings": dict(record.settings),
             "provenance": dict(record.provenance),
-            "sha256": {name: _checksum(draft / name) for name in _FILES},
+            "sha256": {name: _checksum(draft / name) for name in _FILES if (draft / name).exists()},
         }
         (draft / "run.json").write_text(json.dumps(about, indent=1, ensure_ascii=False), encoding="utf-8")
         for path in [*draft.iterdir(), draft]:
@@ -96,6 +97,8 @@ def read(folder: Path) -> Record:
 def weights(folder: Path) -> dict[str, torch.Tensor]:
     """The trained weights of a finished run, for `load_state_dict`."""
     verify(folder)
+    if not (folder / "encoder.safetensors").exists():
+        raise BadInput(f"{folder} was kept without its weights. Run it again without --drop-weights.")
     return load_file(folder / "encoder.safetensors")
 
 
@@ -105,7 +108,9 @@ def verify(folder: Path) -> None:
         raise BadInput(f"{folder} is not a folder. Give the folder of a run, or one that holds runs.")
     try:
         about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        sums = {name: about["sha256"][name] for name in _FILES}
+        sums = dict(about["sha256"])
+        if not {"curve.jsonl", "score.json"} <= sums.keys():
+            raise KeyError("sha256")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CorruptRun(
             f"{folder} holds no readable run.json ({type(error).__name__}). Remove the folder and run again."
@@ -155,6 +160,12 @@ def provenance(device: torch.device | str) -> dict[str, Any]:
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
     }
+
+
+def version() -> str:
+    """This version of zhat, with its commit where it runs from a source tree."""
+    commit = _commit()
+    return f"zhat {__version__}" + (f" ({commit})" if commit else "")
 
 
 def _commit() -> str:

@@ -1,0 +1,240 @@
+"""Published beside ours: run the rows of a table or the points of a figure and set the results side by side."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from zhat import _checks, runs
+from zhat.experiment.running import both_ways, run
+from zhat.experiment.settings import Budget, Row, Sweep, Table
+from zhat.metrics import Recovery
+from zhat.results import Measured, Published, Record, RowResult, Score, SweepResult, TableResult
+
+RULE = (
+    "reproduced: our mean lies within the published mean ± the largest of 2 published standard deviations, 2 standard "
+    "errors of ours, and 0.3 points; exceeded: above that; missed: below that. Where the paper shows a failure, "
+    "reproduced means failing as well: our mean is not above that range."
+)
+
+Watcher = Callable[[str, int, int, float], None]
+"""Called with the row's name, steps done, steps, and the mean loss."""
+
+
+def verdict(published: Published, values: Sequence[float], *, failure: bool = False) -> str:
+    """How our seeds compare with a published score, in percent; the rule is `RULE`.
+
+    Example:
+        >>> verdict(Published(99.42, 0.05), [99.3, 99.4, 99.5])
+        'reproduced'
+        >>> verdict(Published(58.26, 3.0), [98.0, 97.0], failure=True)
+        'missed'
+    """
+    mean = statistics.fmean(values)
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    slack = max(2 * published.std, 2 * error, 0.3)
+    if failure:
+        return "reproduced" if mean <= published.mean + slack else "missed"
+    if mean > published.mean + slack:
+        return "exceeded"
+    return "reproduced" if mean >= published.mean - slack else "missed"
+
+
+def reproduce(
+    part: Table | Sweep,
+    *,
+    budget: str = "fast",
+    rows: Sequence[str] | None = None,
+    seeds: int | None = None,
+    out: Path | str = "runs",
+    device: torch.device | str = "cpu",
+    keep_weights: bool = True,
+    executor: Executor | None = None,
+    progress: Watcher | None = None,
+    notes: tuple[str, ...] = (),
+) -> Iterator[TableResult | SweepResult]:
+    """Run what is missing and yield the result after each finished row; the last one yielded is complete.
+
+    Args:
+        part: a table or a figure of a paper.
+        budget: "smoke", "fast" or "paper".
+        rows: names of rows; None runs all.
+        seeds: how many seeds; None takes the budget's number.
+        out: where the runs go: `out/<paper>/<part>/<row>/<budget>-<digest>/seed-<k>`.
+        device: where to train.
+        keep_weights: keep the trained encoders.
+        executor: anything with `submit`, as in `concurrent.futures`; rows are its tasks, all seeds of a row are one.
+        progress: called while rows are trained in this process.
+        notes: what a reader should know besides.
+    """
+    chosen = part.rows if rows is None else tuple(part.row(name) for name in rows)
+    tasks = part.needed(chosen)
+    home = Path(out) / part.paper / part.name
+    finished: dict[str, tuple[Record, ...]] = {}
+    count = {r.name: range(_checks.count(seeds or r.budget(budget).seeds, "seeds")) for r in tasks}
+    for row, records in _run_all(tasks, budget, count, home, part.measure, device, keep_weights, executor, progress):
+        finished[row.name] = records
+        ready = tuple(r for r in chosen if all(t.name in finished for t in part.needed((r,))))
+        if row in chosen or row is tasks[-1]:
+            yield _assemble(part, chosen, ready, finished, budget, count, device, notes)
+
+
+def _run_all(
+    tasks: Sequence[Row],
+    budget: str,
+    count: dict[str, range],
+    home: Path,
+    measure: Recovery,
+    device: torch.device | str,
+    keep_weights: bool,
+    executor: Executor | None,
+    progress: Watcher | None,
+) -> Iterator[tuple[Row, tuple[Record, ...]]]:
+    def how(row: Row) -> dict[str, Any]:
+        return {
+            "seeds": tuple(count[row.name]),
+            "out": home,
+            "measure": measure,
+            "device": device,
+            "keep_weights": keep_weights,
+        }
+
+    if executor is None:
+        for row in tasks:
+
+            def told(done: int, steps: int, loss: float, name: str = row.name) -> None:
+                if progress is not None:
+                    progress(name, done, steps, loss)
+
+            yield row, run(row, row.budget(budget), **how(row), progress=told)
+        return
+    futures: dict[Future[tuple[Record, ...]], Row] = {
+        executor.submit(run, row, row.budget(budget), **how(row)): row for row in tasks
+    }
+    try:
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _assemble(
+    part: Table | Sweep,
+    chosen: tuple[Row, ...],
+    ready: tuple[Row, ...],
+    finished: dict[str, tuple[Record, ...]],
+    budget: str,
+    count: dict[str, range],
+    device: torch.device | str,
+    notes: tuple[str, ...],
+) -> TableResult | SweepResult:
+    rows = tuple(_row_result(part, row, finished, row.budget(budget), count[row.name], device) for row in ready)
+    about: dict[str, Any] = {
+        "paper": part.paper,
+        "label": part.label,
+        "caption": part.caption,
+        "score": part.score,
+        "budget": budget,
+        "rows": rows,
+        "expected": len(chosen),
+        "seconds": sum(records[0].seconds for records in finished.values()),
+        "settings": {row.name: row.settings(row.budget(budget)) for row in part.needed(ready)},
+        "provenance": _provenance(records for records in finished.values()),
+        "notes": notes,
+    }
+    if isinstance(part, Table):
+        return TableResult(**about, rule=RULE)
+    place = {row.name: x for row, x in zip(part.rows, part.x, strict=True)}
+    x = tuple(place[row.name] for row in ready)
+    scores = tuple(r.learned.mean for r in rows)
+    holds, why = part.claim(x, scores) if len(ready) == len(part.rows) else (None, "not all points are finished")
+    return SweepResult(
+        **about,
+        x=x,
+        x_name=part.x_name,
+        mark=part.mark,
+        mark_name=part.mark_name,
+        second=tuple(part.second(row) for row in ready),
+        second_name=part.second_name,
+        holds=holds,
+        claim=why,
+    )
+
+
+def _row_result(
+    part: Table | Sweep,
+    row: Row,
+    finished: dict[str, tuple[Record, ...]],
+    budget: Budget,
+    seeds: range,
+    device: torch.device | str,
+) -> RowResult:
+    records = finished[row.name]
+    identity = supervised = None
+    if row.identity is not None:
+        scores = [identity_score(part.measure, replace(row.process, seed=s), budget, str(device)) for s in seeds]
+        identity = _measured([a for a, _ in scores], [b for _, b in scores], row.identity)
+    if row.supervised:
+        reference = part.row(row.supervised)
+        supervised = _of_records(finished[row.supervised], reference.published)
+    return RowResult(
+        name=row.name,
+        title=row.title,
+        failure=row.failure,
+        prediction=records[0].prediction,
+        learned=_of_records(records, row.published, failure=row.failure),
+        identity=identity,
+        supervised=supervised,
+        curves=tuple(r.curve for r in records),
+        seconds=records[0].seconds,
+        seeds=tuple(r.seed for r in records),
+    )
+
+
+@lru_cache(maxsize=512)
+def identity_score(measure: Recovery, world: Any, budget: Budget, device: str) -> tuple[Score, Score]:
+    """The scores of the observations themselves: the encoder that does nothing."""
+    return both_ways(measure, nn.Identity(), world, budget, device)
+
+
+def _of_records(records: Sequence[Record], published: Published | None, *, failure: bool = False) -> Measured:
+    by_paper = [r.by_paper for r in records if r.by_paper is not None]
+    held_out = [r.held_out for r in records if r.held_out is not None]
+    return _measured(by_paper, held_out, published, failure=failure)
+
+
+def _measured(
+    by_paper: Sequence[Score], held_out: Sequence[Score], published: Published | None, *, failure: bool = False
+) -> Measured:
+    values = tuple(100 * s.value for s in by_paper)
+    lows, highs = [s.low for s in held_out if s.low is not None], [s.high for s in held_out if s.high is not None]
+    return Measured(
+        published=published,
+        values=values,
+        held_out=tuple(100 * s.value for s in held_out),
+        low=100 * min(lows) if lows else None,
+        high=100 * max(highs) if highs else None,
+        verdict=verdict(published, values, failure=failure) if published is not None else "",
+    )
+
+
+def _provenance(every: Iterable[Sequence[Record]]) -> dict[str, Any]:
+    """What the runs say of themselves; where they differ, each thing they say."""
+    found: dict[str, list[str]] = {}
+    for records in every:
+        for record in records:
+            for key, value in record.provenance.items():
+                if value and str(value) not in found.setdefault(key, []):
+                    found[key].append(str(value))
+    out = {key: values[0] if len(values) == 1 else "; ".join(values) for key, values in found.items()}
+    return {"assembled with": runs.version(), **out}

@@ -1,0 +1,147 @@
+"""Train what is missing, score it, keep it: one folder for each finished seed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from zhat import runs
+from zhat.equivalence import AFFINE
+from zhat.errors import BadInput
+from zhat.experiment.scoring import averaged, latents_and_observations, picture, represent
+from zhat.experiment.settings import Budget, Row
+from zhat.metrics import Recovery, profile
+from zhat.results import Record, Score
+from zhat.theory import predict
+from zhat.training import train
+
+Progress = Callable[[int, int, float], None]
+
+
+def run(
+    row: Row,
+    budget: Budget,
+    *,
+    seeds: Sequence[int],
+    out: Path,
+    measure: Recovery | None = None,
+    device: torch.device | str = "cpu",
+    n: int = 4096,
+    keep_weights: bool = True,
+    progress: Progress | None = None,
+    checkpoint_every: float = 60.0,
+) -> tuple[Record, ...]:
+    """Train and score the seeds of a row that `out` does not hold yet; return the records of all of them.
+
+    Finished seeds are folders `out/<row>/<budget>-<digest>/seed-<k>`; a training that was interrupted goes on where
+    it was.
+
+    Args:
+        row: what to run.
+        budget: for how long.
+        seeds: of worlds and encoders.
+        out: where the folders go.
+        measure: the score that a paper's table prints, as the paper reads it; it is kept besides the profile, together
+            with the same score read on held-out rows.
+        device: where to train.
+        n: rows drawn for the profile; half of them are held out.
+        keep_weights: keep the trained encoders.
+        progress: called with `(steps done, steps, mean loss)` now and then.
+        checkpoint_every: seconds between checkpoints.
+    """
+    home = Path(out) / row.folder(budget)
+    folders = {seed: home / f"seed-{seed}" for seed in seeds}
+    if len(folders) != len(seeds):
+        raise BadInput(f"`seeds` must be different whole numbers, but {tuple(seeds)} came.")
+    missing = [seed for seed, folder in folders.items() if not folder.exists()]
+    if missing:
+        runs.make_folder(home)
+        worlds = [replace(row.process, seed=seed) for seed in missing]
+        checkpoint = home / f"checkpoint-{'-'.join(map(str, missing))}.safetensors"
+
+        def watch(i: int, encoder: nn.Module) -> float:
+            z, x = latents_and_observations(worlds[i], 2048, 1, device)
+            return Recovery(AFFINE, repeats=0, shuffles=0)(z, represent(encoder, x)).value
+
+        trained = train(
+            row.encoder,
+            worlds,
+            row.objective,
+            steps=budget.steps,
+            batch=budget.batch,
+            lr=budget.lr,
+            schedule=budget.schedule,
+            lr_scale=dict(budget.lr_scale),
+            betas=budget.betas,
+            seeds=missing,
+            device=device,
+            precision=budget.precision if torch.device(device).type == "cuda" else "float32",
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            watch=watch,
+            watch_name="affine R2",
+            progress=progress,
+        )
+        about = runs.provenance(device)
+        prediction = predict(row.process, row.objective, row.encoder)
+        for seed, world, encoder, curve in zip(missing, worlds, trained.encoders, trained.curves, strict=True):
+            z, x = latents_and_observations(world, n, 0, device)
+            h = represent(encoder, x)
+            by_paper, held_out = (None, None) if measure is None else both_ways(measure, encoder, world, budget, device)
+            record = Record(
+                name=row.title,
+                seed=seed,
+                settings=row.settings(budget),
+                provenance=about,
+                seconds=trained.seconds,
+                prediction=prediction,
+                raw=profile(z, x, shift=row.shift),
+                learned=profile(z, h, shift=row.shift),
+                curve=curve,
+                picture=picture(z, h),
+                by_paper=by_paper,
+                held_out=held_out,
+            )
+            runs.write(folders[seed], record, encoder if keep_weights else None)
+        checkpoint.unlink(missing_ok=True)
+    return tuple(runs.read(folder) for folder in folders.values())
+
+
+def both_ways(
+    measure: Recovery, encoder: nn.Module, world: object, budget: Budget, device: torch.device | str
+) -> tuple[Score, Score]:
+    """A score by the paper's protocol, and the same read on rows that the fit has not seen."""
+    by_paper = averaged(measure, encoder, world, batches=budget.batches, rows=budget.rows, device=device)
+    z, x = latents_and_observations(world, 2 * budget.rows, 99, device)
+    return by_paper, replace(measure, holdout=0.5)(z, represent(encoder, x))
+
+
+def seconds_per_step(row: Row, budget: Budget, *, seeds: int, device: torch.device | str, steps: int = 3) -> float:
+    """Wall time of one training step for all seeds together, measured on a few steps after one to warm up."""
+    times: list[float] = []
+
+    def note(done: int, total: int, loss: float) -> None:
+        times.append(time.perf_counter())
+
+    on_gpu = torch.device(device).type == "cuda"
+    train(
+        row.encoder,
+        row.process,
+        row.objective,
+        steps=(64 if on_gpu else 1) + steps,
+        batch=budget.batch,
+        lr=budget.lr,
+        lr_scale=dict(budget.lr_scale),
+        seeds=range(seeds),
+        device=device,
+        precision=budget.precision if on_gpu else "float32",
+        watch=lambda i, encoder: 0.0,
+        watch_every=64 if on_gpu else 1,
+        progress=note,
+    )
+    return (times[-1] - times[0]) / (len(times) - 1) if not on_gpu else (times[-1] - times[-2]) / steps

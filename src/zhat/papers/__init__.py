@@ -1,0 +1,24 @@
+"""The papers: data, no machinery. Each module holds one `PAPER`; adding a paper adds one file."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+
+from zhat.errors import UnknownName
+from zhat.experiment import Paper
+
+__all__ = ["names", "paper"]
+
+
+def names() -> tuple[str, ...]:
+    """The keys of the papers that can be reproduced."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+
+
+def paper(name: str) -> Paper:
+    """The paper of that key."""
+    if name not in names():
+        raise UnknownName("paper", name, names())
+    found: Paper = import_module(f"zhat.papers.{name}").PAPER
+    return found
