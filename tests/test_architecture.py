@@ -13,12 +13,13 @@ DRAWING = (
     ("cli",),
     ("demo",),
     ("testing", "report", "progress"),
+    ("papers",),
     ("experiment",),
     ("training", "theory", "runs"),
     ("encoders", "objectives", "metrics"),
     ("dgp", "kernels"),
     ("results", "randomness", "citing"),
-    ("_checks",),
+    ("_checks", "_files"),
     ("equivalence", "errors", "fresh", "_version"),
 )
 LEVEL = {room: len(DRAWING) - i for i, line in enumerate(DRAWING) for room in line}

@@ -66,7 +66,7 @@ def test_damage_is_noticed_and_named(tmp_path, name):
         runs.weights(folder)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"sha256": {}}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"sha256": {}}', '{"sha256": {"curve.jsonl": 1, "score.json": 2}}'])
 def test_an_unreadable_run_json_is_refused(tmp_path, text):
     folder = written(tmp_path)
     (folder / "run.json").write_text(text)
@@ -87,9 +87,10 @@ def test_a_score_of_another_kind_is_refused(tmp_path):
 def test_the_index_is_a_scan(tmp_path):
     for seed in (0, 1, 10):
         runs.write(tmp_path / "row" / f"seed-{seed}", record(), ENCODER)
+    runs.write(tmp_path / "row" / "seed-2", record(), ENCODER)
     (tmp_path / "row" / ".seed-5.x.draft").mkdir()
     (tmp_path / "row" / ".seed-5.x.draft" / "run.json").write_text("{}")
-    assert [p.name for p in runs.scan(tmp_path)] == ["seed-0", "seed-1", "seed-10"]
+    assert [p.name for p in runs.scan(tmp_path)] == ["seed-0", "seed-1", "seed-2", "seed-10"]
     assert list(runs.scan(tmp_path / "row" / "seed-1")) == [tmp_path / "row" / "seed-1"]
     with pytest.raises(BadInput, match="is not a folder"):
         list(runs.scan(tmp_path / "nowhere"))
@@ -97,12 +98,20 @@ def test_the_index_is_a_scan(tmp_path):
 
 def test_folders_that_cannot_be_written_get_a_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="cannot write to .* Choose another folder with --out"):
-        runs.make_folder(tmp_path / "file" / "inside")
+    with pytest.raises(BadInput, match="cannot write to .* Choose another place"):
+        written(tmp_path / "file" / "inside")
     if os.geteuid() != 0:
         (tmp_path / "closed").mkdir(mode=0o500)
         with pytest.raises(BadInput, match="permission denied"):
-            runs.make_folder(tmp_path / "closed")
+            written(tmp_path / "closed")
+
+
+def test_others_may_read_what_was_written(tmp_path):
+    folder = written(tmp_path)
+    mask = os.umask(0)
+    os.umask(mask)
+    assert folder.stat().st_mode & 0o777 == 0o777 & ~mask
+    assert (folder / "encoder.safetensors").stat().st_mode & 0o777 == 0o666 & ~mask
 
 
 def test_provenance_names_versions_device_and_commit():
@@ -112,3 +121,18 @@ def test_provenance_names_versions_device_and_commit():
     assert about["date"].endswith("UTC")
     if (Path(runs.__file__).parents[2] / ".git").exists():
         assert about["commit"]
+
+
+def test_a_run_that_lost_its_run_json_is_not_left_out_silently(tmp_path):
+    folder = written(tmp_path / "my.drafts")
+    (folder / "run.json").unlink()
+    assert list(runs.scan(tmp_path)) == [folder]
+    with pytest.raises(CorruptRun, match="holds no readable run.json"):
+        runs.read(folder)
+
+
+def test_tied_weights_are_kept(tmp_path):
+    tied = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+    tied[1].weight = tied[0].weight
+    folder = runs.write(tmp_path / "seed-0", record(), tied)
+    assert torch.equal(runs.weights(folder)["1.weight"], tied[0].weight)

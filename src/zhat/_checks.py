@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,13 @@ from torch import Tensor
 from zhat.errors import BadInput
 
 
-def positive(value: float, name: str) -> float:
+def settle(frozen: Any, **values: Any) -> None:
+    """Put checked values into a frozen dataclass, so that NumPy scalars become plain numbers."""
+    for name, value in values.items():
+        object.__setattr__(frozen, name, value)
+
+
+def positive(value: Any, name: str) -> float:
     """`value`, if it is a finite number above zero."""
     number = finite(value, name)
     if number <= 0:
@@ -20,18 +27,18 @@ def positive(value: float, name: str) -> float:
     return number
 
 
-def finite(value: float, name: str) -> float:
+def finite(value: Any, name: str) -> float:
     """`value`, if it is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise BadInput(f"`{name}` must be a finite number, but {value!r} came.")
     return float(value)
 
 
-def count(value: int, name: str, *, least: int = 1) -> int:
+def count(value: Any, name: str, *, least: int = 1) -> int:
     """`value`, if it is a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise BadInput(f"`{name}` must be a whole number of at least {least}, but {value!r} came.")
-    return value
+    return int(value)
 
 
 def matrix(values: Any, name: str) -> Tensor:
@@ -39,10 +46,16 @@ def matrix(values: Any, name: str) -> Tensor:
     if isinstance(values, np.ndarray):
         if values.dtype.kind not in "fiub":
             raise BadInput(f"`{name}` must hold real numbers, but its dtype is {values.dtype}.")
-        tensor = torch.from_numpy(np.ascontiguousarray(values))
+        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+            raise BadInput(f"`{name}` has masked values. Remove those rows or fill them.")
+        if values.dtype not in (np.float32, np.float64) or not values.dtype.isnative:
+            values = values.astype(np.float64)
+        tensor = torch.from_numpy(np.require(values, requirements=["C", "W"]))
     elif isinstance(values, Tensor):
-        if values.is_complex():
-            raise BadInput(f"`{name}` must hold real numbers, but its dtype is {values.dtype}.")
+        if values.is_complex() or values.layout != torch.strided:
+            raise BadInput(
+                f"`{name}` must hold real numbers in a dense array, but it is {values.dtype}, {values.layout}."
+            )
         tensor = values.detach()
     else:
         raise BadInput(f"`{name}` must be a NumPy array or a torch tensor, but a {type(values).__name__} came.")

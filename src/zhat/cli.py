@@ -44,6 +44,9 @@ def _door(command: Callable[P, None]) -> Callable[P, None]:
         except RunFailed as error:
             _complain(f"zhat: {error}")
             raise typer.Exit(1) from None
+        except OSError as error:
+            _complain(f"zhat: {error.strerror or error}: {error.filename or 'a file'}")
+            raise typer.Exit(2) from None
         except KeyboardInterrupt as interruption:
             _complain(f"zhat: interrupted; {interruption}" if str(interruption) else "zhat: interrupted")
             raise typer.Exit(130) from None

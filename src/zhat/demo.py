@@ -6,14 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from zhat import report
+from zhat._files import make_folder, write_whole
 from zhat.dgp import InvertibleMLP, Pairs, Sphere, Uniform, VonMisesFisher
 from zhat.encoders import mlp
 from zhat.experiment import Budget, Row, run
 from zhat.fresh import Fresh
 from zhat.objectives import InfoNCE
 from zhat.results import Record, to_json
-from zhat.runs import make_folder
-from zhat.training import Cosine
+from zhat.training import Annealed, Cosine
 
 DEMO = Row(
     name="demo",
@@ -21,7 +21,7 @@ DEMO = Row(
     process=Pairs(Uniform(Sphere(5)), VonMisesFisher(20.0), InvertibleMLP(layers=3)),
     encoder=Fresh(mlp, 5, 5, widths=(128, 128, 128), onto=Sphere(5)),
     objective=InfoNCE(temperature=1 / 20),
-    budgets=(Budget("demo", steps=1500, batch=512, lr=3e-3, schedule=Cosine()),),
+    budgets=(Budget("demo", steps=1500, batch=512, lr=3e-3, schedule=Cosine(), sharpness=Annealed(0.5)),),
 )
 
 
@@ -38,9 +38,8 @@ def demo(
         seeds: of worlds and encoders.
         progress: called with `(steps done, steps, mean loss)` now and then.
     """
-    out = Path(out)
-    make_folder(out)
+    out = make_folder(out)
     records = run(DEMO, DEMO.budget("demo"), seeds=seeds, out=out / "runs", progress=progress)
-    (out / "results.json").write_text(to_json(records), encoding="utf-8")
+    write_whole(out / "results.json", to_json(records))
     report.write(records, out / "report.html")
     return records

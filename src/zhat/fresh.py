@@ -1,8 +1,11 @@
-"""What must be made anew for each seed: a call that has not happened yet."""
+"""What must be made anew for each seed, and how settings are told apart: by what they say, not where they lie."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable
+from types import CodeType, FunctionType
 from typing import Any
 
 
@@ -36,5 +39,31 @@ class Fresh:
         return self.make, self.args, tuple(sorted(self.kwargs))
 
     def __repr__(self) -> str:
-        arguments = [repr(arg) for arg in self.args] + [f"{key}={value!r}" for key, value in self.kwargs]
-        return f"Fresh({', '.join([self.make.__qualname__, *arguments])})"
+        arguments = [describe(arg) for arg in self.args] + [f"{key}={describe(value)}" for key, value in self.kwargs]
+        return f"Fresh({', '.join([describe(self.make), *arguments])})"
+
+
+def describe(thing: Any) -> str:
+    """The repr of a setting, the same in every process.
+
+    Functions are named by what they are called; one that has no name of its own (a lambda, or a function inside
+    another) carries a digest of its code and of what it closes over, so that two are never taken for one.
+
+    Example:
+        >>> describe(lambda h: h.mean()) == describe(lambda h: h.sum())
+        False
+    """
+    if isinstance(thing, FunctionType):
+        if "<" not in thing.__qualname__:
+            return thing.__qualname__
+        closed = [describe(cell.cell_contents) for cell in thing.__closure__ or ()]
+        said = repr((_code(thing.__code__), closed, thing.__defaults__))
+        return f"{thing.__name__}#{hashlib.sha256(said.encode()).hexdigest()[:8]}"
+    if isinstance(thing, type):
+        return thing.__qualname__
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(thing))
+
+
+def _code(code: CodeType) -> tuple[Any, ...]:
+    constants = tuple(_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts)
+    return code.co_code, code.co_names, constants

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import TypeVar
+from numbers import Integral
+from typing import Any, TypeVar
 
 import torch
 
@@ -17,11 +18,11 @@ from zhat.errors import BadInput
 T = TypeVar("T")
 
 
-def stream_seed(seed: int, stream: str) -> int:
+def stream_seed(seed: Any, stream: str) -> int:
     """The 63-bit seed of a named stream, the same on every machine."""
-    if isinstance(seed, bool) or not isinstance(seed, int):
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
         raise BadInput(f"`seed` is an integer, but {seed!r} came. Give one such as seed=0.")
-    digest = hashlib.sha256(f"{seed}/{stream}".encode()).digest()
+    digest = hashlib.sha256(f"{int(seed)}/{stream}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 

@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -33,6 +34,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from zhat._files import let_others_read, make_folder, sync
 from zhat._version import __version__
 from zhat.errors import BadInput, CorruptRun
 from zhat.results import Curve, Record, from_json, to_json
@@ -57,7 +59,7 @@ def write(folder: Path, record: Record, encoder: nn.Module | None) -> Path:
         kept = replace(record, curve=Curve((), ()), settings={}, provenance={})
         (draft / "score.json").write_text(to_json(kept), encoding="utf-8")
         if encoder is not None:
-            weights = {name: t.detach().cpu().contiguous() for name, t in encoder.state_dict().items()}
+            weights = {name: t.detach().cpu().clone() for name, t in encoder.state_dict().items()}
             save_file(weights, draft / "encoder.safetensors")
         about = {
             "zhat": __version__,
@@ -70,13 +72,14 @@ def write(folder: Path, record: Record, encoder: nn.Module | None) -> Path:
         }
         (draft / "run.json").write_text(json.dumps(about, indent=1, ensure_ascii=False), encoding="utf-8")
         for path in [*draft.iterdir(), draft]:
-            _sync(path)
+            let_others_read(path)
+            sync(path)
         try:
             os.rename(draft, folder)
         except OSError:
             if not folder.exists():  # otherwise somebody else finished the same run meanwhile
                 raise
-        _sync(folder.parent)
+        sync(folder.parent)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return folder
@@ -109,8 +112,8 @@ def verify(folder: Path) -> None:
     try:
         about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         sums = dict(about["sha256"])
-        if not {"curve.jsonl", "score.json"} <= sums.keys():
-            raise KeyError("sha256")
+        if not ({"curve.jsonl", "score.json"} <= sums.keys() and {"settings", "provenance"} <= about.keys()):
+            raise KeyError("sha256, settings or provenance")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CorruptRun(
             f"{folder} holds no readable run.json ({type(error).__name__}). Remove the folder and run again."
@@ -126,20 +129,11 @@ def scan(root: Path) -> Iterator[Path]:
     """The folders of finished runs under `root`, or `root` itself if it is one; sorted."""
     if not root.is_dir():
         raise BadInput(f"{root} is not a folder. Give the folder of a run, or one that holds runs.")
-    if (root / "run.json").exists():
+    if re.fullmatch(r"seed-\d+", root.name):
         yield root
         return
-    yield from sorted(path.parent for path in root.rglob("seed-*/run.json") if ".draft" not in str(path))
-
-
-def make_folder(folder: Path) -> None:
-    """Create a folder, or say in a sentence why it cannot be."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"cannot write to {folder}: {error.strerror}. Choose another folder with --out.") from None
-    if not os.access(folder, os.W_OK):
-        raise BadInput(f"cannot write to {folder}: permission denied. Choose another folder with --out.")
+    found = [path for path in root.rglob("seed-*") if path.is_dir() and re.fullmatch(r"seed-\d+", path.name)]
+    yield from sorted(found, key=lambda path: (path.parent, int(path.name.removeprefix("seed-"))))
 
 
 def provenance(device: torch.device | str) -> dict[str, Any]:
@@ -202,11 +196,3 @@ def _curve_from(lines: list[dict[str, Any]]) -> Curve:
 
 def _checksum(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

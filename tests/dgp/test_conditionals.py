@@ -104,6 +104,13 @@ def test_stacked_anchors_are_drawn_around_one_by_one(generator):
         assert (near - z).norm(dim=-1).max() < 0.1
 
 
+def test_a_draw_without_a_direction_is_given_one(monkeypatch):
+    # On a circle the one normal that gives the direction is exactly 0 about once in 2^24 draws.
+    monkeypatch.setattr(torch.Tensor, "normal_", lambda self, generator=None: self.zero_())
+    z = Sphere(2).project(torch.ones(3, 2))
+    assert Sphere(2).contains(VonMisesFisher(1.0).sample(z, generator=torch.Generator())).all()
+
+
 def test_density_off_the_sphere_is_zero():
     z = torch.tensor([[1.0, 0.0]])
     assert VonMisesFisher(1.0).log_prob(2 * z, z).item() == -math.inf

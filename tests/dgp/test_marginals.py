@@ -84,7 +84,7 @@ def test_density_outside_the_space_is_zero():
         (lambda: Uniform(Product(Box(2), Real(1))), "Uniform needs a space of finite volume"),
         (lambda: Normal(Real(3), std=-1.0), "`std` must be above 0, but -1.0 came"),
         (lambda: Normal(Real(3), std=math.nan), "`std` must be a finite number"),
-        (lambda: GeneralizedNormal(Real(3), p=0.5), "`p` must be at least 1, but 0.5 came"),
+        (lambda: GeneralizedNormal(Real(3), p=0.5), "`p` must lie between 1 and 100, but 0.5 came"),
         (lambda: Laplace(Real(3), centre=(0.0, 1.0)), "`centre` must have 3 coordinates .* but 2 came"),
         (
             lambda: GeneralizedNormal(Box(1), p=7.0, scale=0.1, centre=3.0),
@@ -95,6 +95,22 @@ def test_density_outside_the_space_is_zero():
 def test_bad_marginals_get_a_sentence(make, message):
     with pytest.raises(BadInput, match=message):
         make()
+
+
+def test_noise_much_wider_than_its_box_is_uniform_there():
+    wide = Normal(Box(2), std=1e13)
+    z = wide.sample(4000, generator=torch.Generator().manual_seed(0))
+    assert len(z[:, 0].unique()) > 3900
+    assert stats.kstest(z[:, 0].double().numpy(), "uniform").pvalue > 1e-3
+    assert torch.allclose(wide.log_prob(z), torch.zeros(4000), atol=1e-5)
+
+
+def test_densities_keep_the_digits_of_float64():
+    z = Uniform(Sphere(5)).sample(3, generator=torch.Generator()).double()
+    assert float(Uniform(Sphere(5)).log_prob(z)[0]) == -Sphere(5).log_volume
+    near = Normal(Real(1), std=1e-6, centre=0.1)
+    x = torch.tensor([[0.1]], dtype=torch.float64)
+    assert float(near.log_prob(x)) == pytest.approx(-math.log(1e-6 * math.sqrt(2 * math.pi)), abs=1e-6)
 
 
 def test_a_space_of_ones_own_is_refused_with_advice():

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -53,6 +54,21 @@ def test_observations_may_have_more_dimensions_than_latents():
     batch = sample(world)
     assert batch.x.shape == (2, 100, 8)
     assert torch.allclose(world.mixer.inverse(batch.x), batch.z, atol=1e-4)
+
+
+def test_parts_that_do_not_fit_are_refused():
+    with pytest.raises(BadInput, match="VonMisesFisher stays on a sphere"):
+        Pairs(Uniform(Box(3)), VonMisesFisher(1.0), InvertibleMLP())
+    with pytest.raises(BadInput, match="`conditional` must have a `sample`, but None came"):
+        Pairs(Uniform(Box(3)), None, InvertibleMLP())
+    with pytest.raises(BadInput, match="`mixing` must have a `build`, but 'mlp' came"):
+        Pairs(Uniform(Sphere(3)), VonMisesFisher(1.0), "mlp")
+
+
+def test_numpy_scalars_become_plain_numbers():
+    world = Pairs(Uniform(Sphere(np.int64(4))), VonMisesFisher(np.float32(50.0)), InvertibleMLP(layers=2), seed=3)
+    assert world == WORLD
+    assert repr(world) == repr(WORLD)
 
 
 def test_views_in_different_spaces_are_refused():

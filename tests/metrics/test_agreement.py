@@ -39,3 +39,4 @@ def test_only_rank_correlation_is_blind_to_bending():
     assert float(spearman(z, z.exp()).min()) == pytest.approx(1)
     assert float(pearson(z, z.exp()).max()) < 0.9
     assert [a.ranked for a in (r2, pearson, spearman)] == [False, False, True]
+    assert [a.blind_to.name for a in (r2, pearson, spearman)] == ["IDENTITY", "SCALED_PERMUTATION", "COMPONENTWISE"]

@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -87,12 +89,12 @@ def test_with_other_numbers_of_coordinates_latents_left_over_count_nothing():
     assert IDENTITY not in [s.up_to for s in profile(z, wide)]
 
 
-def test_independent_noise_scores_nothing_where_in_sample_scores_lie():
-    # DESIGN: n = 1000, d = 512 gives in-sample R2 0.51 for independent matrices.
+def test_independent_noise_scores_nothing_held_out_where_in_sample_scores_lie():
     generator = torch.Generator().manual_seed(0)
-    z, h = torch.randn(2100, 5, generator=generator), torch.randn(2100, 512, generator=generator)
-    inside = Recovery(AFFINE, holdout=0, repeats=0, shuffles=0)(z[:1026], h[:1026])
-    assert inside.value == pytest.approx(0.5, abs=0.03)
+    z, h = torch.randn(2100, 5, generator=generator), torch.randn(2100, 200, generator=generator)
+    inside = Recovery(AFFINE, holdout=0, repeats=0)(z[:1010], h[:1010])
+    assert inside.value == pytest.approx(0.2, abs=0.03)  # k / (n - 1)
+    assert inside.chance == pytest.approx(inside.value, abs=0.03)  # and the chance level says so
     outside = Recovery(AFFINE, repeats=0)(z, h)
     assert outside.value < 0
     assert outside.chance < 0
@@ -101,12 +103,14 @@ def test_independent_noise_scores_nothing_where_in_sample_scores_lie():
 def test_too_few_rows_are_refused_with_the_number_needed():
     z, h = data(n=100, k=60)
     with pytest.raises(
-        TooFewRows, match="100 rows cannot tell a map up to affine .* Bring at least 244 rows"
+        TooFewRows, match="100 rows cannot tell a map up to affine .* Bring at least 610 rows"
     ) as caught:
         linear_r2(z, h)
-    assert caught.value.needed == 244
-    z, h = data(n=244, k=60)
-    assert linear_r2(z, h).n == 122
+    assert caught.value.needed == 610
+    z, h = data(n=610, k=60)
+    assert linear_r2(z, h).n == 305
+    with pytest.raises(TooFewRows):
+        singular_values(z[:10], h[:10])
 
 
 def test_a_profile_holds_one_score_for_each_class():
@@ -130,6 +134,7 @@ def test_distance_from_orthogonal_is_reizingers_mae():
     q = torch.linalg.qr(torch.randn(4, 4, generator=torch.Generator().manual_seed(1))).Q
     assert distance_from_orthogonal(z, 10 * z @ q, scale=10.0) == pytest.approx(0, abs=1e-6)
     assert distance_from_orthogonal(z, 8 * z @ q, scale=10.0) == pytest.approx(1 / 8 - 1 / 10, abs=1e-6)
+    assert distance_from_orthogonal(z, z[:, :2]) == pytest.approx(0.5, abs=0.3)  # two of four latents are lost
 
 
 BAD = [
@@ -149,7 +154,7 @@ BAD = [
         r"`z` is constant in 1 of 2 columns .column 1",
     ),
     (np.array([["a", "b"]] * 50), torch.randn(50, 2), "`z` must hold real numbers, but its dtype is"),
-    (torch.randn(50, 2, dtype=torch.complex64), torch.randn(50, 2), "`z` must hold real numbers"),
+    (torch.randn(50, 2, dtype=torch.complex64), torch.randn(50, 2), "`z` must hold real numbers in a dense array"),
     ([[1.0, 2.0]] * 50, torch.randn(50, 2), "`z` must be a NumPy array or a torch tensor, but a list came"),
 ]
 
@@ -165,6 +170,11 @@ def test_bad_arrays_get_a_sentence_and_never_a_score(z, h, message):
     ("make", "message"),
     [
         (lambda: Recovery(COMPONENTWISE), "R2 is not blind to bending. Use agree=spearman"),
+        (
+            lambda: Recovery(ORTHOGONAL, agree=pearson),
+            "Pearson is blind to maps up to scaled permutation, so it cannot",
+        ),
+        (lambda: Recovery(AFFINE, agree=spearman), "Spearman is blind to maps up to componentwise, so it cannot"),
         (lambda: Recovery(INVERTIBLE), "no best map can be fitted up to INVERTIBLE"),
         (lambda: Recovery(AFFINE, holdout=1.0), "`holdout` must be at least 0 and below 1"),
         (lambda: Recovery(AFFINE, repeats=-1), "`repeats` must be a whole number of at least 0"),
@@ -190,3 +200,48 @@ def held_out_rows(n, seed):
     every = torch.arange(n)[:, None].float()
     (_, _), (read, _) = Recovery(AFFINE, seed=seed)._split(every, every)
     return read.flatten().tolist()
+
+
+def test_arrays_of_every_usual_kind_give_the_same_score():
+    z, h = data(n=200)
+    expected = linear_r2(z.double(), h.double()).value
+    array = h.double().numpy()
+    frozen = array.copy()
+    frozen.flags.writeable = False
+    kinds = [
+        array,
+        frozen,
+        np.asfortranarray(array),
+        array[:, ::-1][:, ::-1],
+        array.astype(">f8"),
+        array.astype(np.longdouble),
+    ]
+    for kind in kinds:
+        assert linear_r2(z.double(), kind).value == pytest.approx(expected, abs=1e-12)
+    for kind in (h.half(), h.bfloat16(), array.astype(np.float16)):
+        assert linear_r2(z, kind).value == pytest.approx(expected, abs=0.02)
+    assert linear_r2(z.double(), np.ma.masked_array(array)).value == pytest.approx(expected, abs=1e-12)
+    with pytest.raises(BadInput, match="has masked values"):
+        linear_r2(z, np.ma.masked_less(array, 0))
+    with pytest.raises(BadInput, match="dense array"):
+        linear_r2(z, h.to_sparse())
+
+
+def test_a_metric_sent_to_another_process_gives_the_same_score():
+    metric = Recovery(SCALED_PERMUTATION, agree=pearson, shift=True, repeats=0, shuffles=0)
+    for seed in range(20):
+        z, h = data(n=60, seed=seed)
+        assert pickle.loads(pickle.dumps(metric))(z, h) == metric(z, h)
+
+
+def test_a_resample_without_variance_does_not_break_the_interval():
+    z = torch.zeros(60, 1)
+    z[::6] = 1.0
+    h = z + 0.1 * torch.randn(60, 1, generator=torch.Generator().manual_seed(0))
+    score = linear_r2(z, h)
+    assert -1 < score.low <= score.value <= score.high <= 1
+    rare = torch.zeros(200, 1)
+    rare[:3] = 1.0
+    with pytest.raises(BadInput, match="no interval can be given|constant among the rows read"):
+        for seed in range(10):
+            Recovery(AFFINE, seed=seed)(rare, rare + 0.1 * torch.randn(200, 1))

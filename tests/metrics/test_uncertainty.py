@@ -33,7 +33,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
 
 def test_chance_of_an_in_sample_fit_is_the_known_inflation():
     # k regressors explain a share k / (n - 1) of noise; held out they explain nothing.
-    n, k = 500, 50
+    n, k = 600, 50
     generator = torch.Generator().manual_seed(0)
     z = torch.randn(n, 2, generator=generator)
     h = torch.randn(n, k, generator=generator)

@@ -91,8 +91,11 @@ def test_the_page_is_written_whole_or_not_at_all(tmp_path):
     path = report.write(records(), tmp_path / "page.html")
     assert path.read_text(encoding="utf-8").endswith("</html>")
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
-    with pytest.raises(BadInput, match="cannot write .* Choose another place"):
-        report.write(records(), tmp_path / "nowhere" / "page.html")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="cannot write to .* Choose another place"):
+        report.write(records(), tmp_path / "file" / "page.html")
+    with pytest.raises(BadInput, match="it is a folder. Name a file"):
+        report.write(records(), tmp_path)
     with pytest.raises(BadInput, match="at least one finished run"):
         report.write([], tmp_path / "page.html")
 

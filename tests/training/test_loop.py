@@ -20,7 +20,7 @@ from zhat.encoders import mlp
 from zhat.errors import BadInput, CorruptRun, Diverged
 from zhat.fresh import Fresh
 from zhat.objectives import InfoNCE, Supervised
-from zhat.training import Constant, Cosine, train
+from zhat.training import Annealed, Constant, Cosine, train
 
 WORLD = Pairs(Uniform(Sphere(3)), VonMisesFisher(10.0), InvertibleMLP(layers=2))
 ENCODER = Fresh(mlp, 3, 3, widths=(16,), onto=Sphere(3))
@@ -148,8 +148,98 @@ def test_something_can_be_watched_on_the_way():
 def test_progress_is_told_how_far_it_is():
     told = []
     train(ENCODER, WORLD, InfoNCE(), progress=lambda *now: told.append(now), steps=150, batch=64, lr=1e-2)
-    assert [t[0] for t in told] == [64, 128, 150]
+    steps = [t[0] for t in told]
+    assert steps == sorted(set(steps))
+    assert steps[-1] == 150
     assert all(t[1] == 150 and math.isfinite(t[2]) for t in told)
+
+
+def test_slow_steps_are_told_one_by_one():
+    class Slow:
+        def sample(self, n, *, generator):
+            return WORLD.sample(n, generator=generator)
+
+    def slow(h, batch):
+        time.sleep(0.6)
+        return h.mean()
+
+    told = []
+    train(ENCODER, Slow(), slow, progress=lambda done, *_: told.append(done), steps=4, batch=8)
+    assert told == [1, 2, 3, 4]
+
+
+def test_a_sharper_start_ends_with_the_loss_as_given():
+    sharp = Annealed(4.0, hold=0.25, until=0.75)
+    factors = [sharp(i, 100) for i in range(100)]
+    assert factors[:25] == [4.0] * 25
+    assert factors[50] == pytest.approx(2.0)
+    assert factors[75:] == [1.0] * 25
+    seen = []
+
+    def note(h, batch):
+        seen.append(float(h.detach().norm(dim=-1).mean()))
+        return (h**2).mean()
+
+    train(ENCODER, WORLD, note, sharpness=sharp, steps=8, batch=16)
+    assert seen[0] == pytest.approx(4.0, rel=1e-5)
+    assert seen[-1] == pytest.approx(1.0, rel=1e-5)
+    stacked = train(ENCODER, WORLD, InfoNCE(), sharpness=sharp, seeds=(0, 1), **SHORT)
+    alone = train(ENCODER, WORLD, InfoNCE(), sharpness=sharp, seed=1, **SHORT)
+    assert torch.allclose(weights(stacked.encoders[1]), weights(alone.encoder), atol=1e-4)
+
+
+def test_parts_that_are_frozen_unused_or_tied_train_and_resume(tmp_path):
+    class Odd(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = torch.nn.Linear(3, 3, bias=False), torch.nn.Linear(3, 3, bias=False)
+            self.second.weight = self.first.weight
+            self.unused, self.frozen = torch.nn.Linear(2, 2), torch.nn.Linear(3, 3).requires_grad_(False)
+
+        def forward(self, x):
+            return self.frozen(self.second(torch.tanh(self.first(x))))
+
+    for seeds in ((0,), (0, 1)):
+        path = tmp_path / f"{len(seeds)}.safetensors"
+        first = train(Odd, WORLD, InfoNCE(), seeds=seeds, checkpoint=path, **SHORT)
+        again = train(Odd, WORLD, InfoNCE(), seeds=seeds, checkpoint=path, **SHORT)
+        assert torch.equal(weights(first.encoders[-1]), weights(again.encoders[-1]))
+        trained = first.encoders[-1]
+        assert trained.first.weight is trained.second.weight
+        start = zhat.randomness.build(Odd, seeds[-1], "encoder")
+        assert torch.equal(trained.frozen.weight, start.frozen.weight)
+        assert not torch.equal(trained.first.weight, start.first.weight)
+
+
+def test_buffers_that_are_assigned_anew_are_kept():
+    class Averaging(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(3, 3)
+            self.register_buffer("mean", torch.zeros(3))
+
+        def forward(self, x):
+            h = self.inner(x)
+            self.mean = 0.5 * self.mean + 0.5 * h.detach().mean(0)
+            return h
+
+    for seeds in ((0,), (0, 1)):
+        run = train(Averaging, WORLD, InfoNCE(), seeds=seeds, **SHORT)
+        assert run.encoders[-1].mean.abs().max() > 0
+
+
+def test_dropout_is_refused_because_seeds_would_not_be_independent():
+    dropping = Fresh(torch.nn.Sequential, torch.nn.Linear(3, 3), torch.nn.Dropout(0.5))
+    with pytest.raises(BadInput, match="draws from torch's global random state"):
+        train(dropping, WORLD, InfoNCE(), **SHORT)
+
+
+def test_a_watched_value_that_is_no_number_is_left_out_of_the_curve():
+    run = train(ENCODER, WORLD, InfoNCE(), watch=lambda i, e: math.nan, watch_every=10, **SHORT)
+    assert run.curves[0].watched == ()
+    values = iter([math.nan, 1.0, 2.0, 3.0])
+    run = train(ENCODER, WORLD, InfoNCE(), watch=lambda i, e: next(values), watch_every=10, **SHORT)
+    assert run.curves[0].watched_steps == (20, 30, 40)
 
 
 class Exploding:
@@ -226,11 +316,21 @@ def test_a_checkpoint_of_other_settings_or_of_garbage_is_refused_and_left_alone(
     path = tmp_path / "state.safetensors"
     train(ENCODER, WORLD, InfoNCE(), checkpoint=path, **SHORT)
     before = path.read_bytes()
-    with pytest.raises(BadInput, match="belongs to a run with other settings"):
-        train(ENCODER, WORLD, InfoNCE(temperature=0.5), checkpoint=path, **SHORT)
+    others = (
+        {"objective": InfoNCE(temperature=0.5)},
+        {"seed": 1},
+        {"encoder": mlp(3, 3, widths=(16,), onto=Sphere(3), seed=5)},
+        {"watch": lambda i, e: 0.0, "watch_every": 7},
+    )
+    for other in others:
+        with pytest.raises(BadInput, match="belongs to a run with other settings"):
+            train(**{"encoder": ENCODER, "world": WORLD, "objective": InfoNCE(), "checkpoint": path, **SHORT} | other)
     assert path.read_bytes() == before
     path.write_bytes(before[: len(before) // 2])
     with pytest.raises(CorruptRun, match="cannot be read .* Remove it to start anew"):
+        train(ENCODER, WORLD, InfoNCE(), checkpoint=path, **SHORT)
+    save_file({"a": torch.ones(1)}, path, metadata={"zhat": "{}"})
+    with pytest.raises(CorruptRun, match="cannot be read"):
         train(ENCODER, WORLD, InfoNCE(), checkpoint=path, **SHORT)
     save_file({"a": torch.ones(1)}, path)
     with pytest.raises(CorruptRun, match="cannot be read"):
@@ -251,11 +351,11 @@ row = Row(
     process=Pairs(Uniform(Sphere(3)), VonMisesFisher(10.0), InvertibleMLP(layers=2)),
     encoder=Fresh(mlp, 3, 3, widths=(16,), onto=Sphere(3)),
     objective=InfoNCE(temperature=0.1),
-    budgets=(Budget("short", steps=1500, batch=64, lr=1e-2),),
+    budgets=(Budget("short", steps=1500, batch=64, lr=1e-2, profile_rows=1000),),
 )
 print("ready", flush=True)
 for seeds in ((0,), (1, 2)):
-    run(row, row.budget("short"), seeds=seeds, out=Path(sys.argv[1]), n=1000, checkpoint_every=0.05)
+    run(row, row.budget("short"), seeds=seeds, out=Path(sys.argv[1]), checkpoint_every=0.05)
 print("done", flush=True)
 """
 
@@ -310,6 +410,14 @@ def test_killed_ten_times_at_random_nothing_finished_is_lost_and_the_result_is_t
         (lambda: train(ENCODER, WORLD, InfoNCE(), seeds=(1, 1), **SHORT), "`seeds` must be different"),
         (lambda: train(ENCODER, WORLD, InfoNCE(), seeds=(), **SHORT), "`seeds` must be different"),
         (lambda: train(ENCODER, WORLD, InfoNCE(), steps=0), "`steps` must be a whole number"),
+        (lambda: train(ENCODER, WORLD, InfoNCE(), steps=1, device="nonsense"), "the device 'nonsense' cannot be used"),
+        (lambda: train(ENCODER, WORLD, InfoNCE(), steps=1, precision="bf16"), "precision 'bf16' needs a GPU"),
+        (
+            lambda: train(ENCODER, WORLD, InfoNCE(), steps=1, precision="int4"),
+            "`precision` must be one of float32, tf32",
+        ),
+        (lambda: train(dict, WORLD, InfoNCE(), steps=1), "must be or make an nn.Module, but it made {}"),
+        (lambda: train(ENCODER, WORLD, InfoNCE(), steps=1, checkpoint="/proc/nope/x"), "cannot write to /proc/nope"),
         (lambda: train(ENCODER, WORLD, InfoNCE(), steps=1, lr=0.0), "`lr` must be above 0"),
         (
             lambda: train(torch.nn.Identity, WORLD, InfoNCE(), steps=1),

@@ -72,6 +72,7 @@ class VonMisesFisher:
     def __post_init__(self) -> None:
         if _checks.finite(self.concentration, "concentration") < 0:
             raise BadInput(f"`concentration` must not be negative, but {self.concentration} came.")
+        _checks.settle(self, concentration=float(self.concentration))
 
     def sample(self, z: Tensor, *, generator: torch.Generator) -> Tensor:
         """One draw around each anchor, `(…, dim) -> (…, dim)`."""
@@ -87,7 +88,10 @@ class VonMisesFisher:
             # The draw around e_1: first coordinate 1 - s, the others a random direction times the sine.
             s = fall(normal[:, 0].clone())
             normal[:, 0] = 0
-            first, sine = 1 - s, (s * (2 - s)).clamp_min(0).sqrt() / _dot(normal, normal).sqrt()
+            size = _dot(normal, normal).sqrt()
+            none = size == 0  # about one draw in 2^24 on a circle: any direction will do
+            normal[:, 1] += none
+            first, sine = 1 - s, (s * (2 - s)).clamp_min(0).sqrt() / (size + none)
             # Then the Householder reflection that takes e_1 to the anchor; nothing cancels in it.
             head = anchor[:, 0] / radius
             sign = torch.where(head < 0, -1.0, 1.0).to(z.dtype)

@@ -56,7 +56,7 @@ class Uniform:
     def log_prob(self, z: Tensor) -> Tensor:
         """Minus the logarithm of the volume inside the space, minus infinity outside."""
         inside = self.space.contains(z)
-        return torch.where(inside, -_log_volume(self.space), -math.inf).to(z.dtype)
+        return torch.full_like(z[..., 0], -_log_volume(self.space)).masked_fill(~inside, -math.inf)
 
 
 class _Located(ABC):
@@ -87,7 +87,7 @@ class _Located(ABC):
 
     def sample(self, n: int, *, generator: torch.Generator) -> Tensor:
         """`n` draws, `(n, dim)`."""
-        centre = _centre(self.space, self.centre).to(generator.device).expand(n, -1)
+        centre = _centre(self.space, self.centre).to(generator.device, torch.get_default_dtype()).expand(n, -1)
         return self.sample_around(centre, generator=generator)
 
     def log_prob(self, z: Tensor) -> Tensor:
@@ -112,7 +112,7 @@ class Normal(_Located):
     centre: Centre = None
 
     def __post_init__(self) -> None:
-        _checks.positive(self.std, "std")
+        _checks.settle(self, std=_checks.positive(self.std, "std"))
         self._check()
 
     @property
@@ -138,7 +138,7 @@ class Laplace(_Located):
     centre: Centre = None
 
     def __post_init__(self) -> None:
-        _checks.positive(self.scale, "scale")
+        _checks.settle(self, scale=_checks.positive(self.scale, "scale"))
         self._check()
 
     @property
@@ -166,9 +166,12 @@ class GeneralizedNormal(_Located):
     centre: Centre = None
 
     def __post_init__(self) -> None:
-        if _checks.finite(self.p, "p") < 1:
-            raise BadInput(f"`p` must be at least 1, but {self.p} came: below 1 there is no norm.")
-        _checks.positive(self.scale, "scale")
+        if not 1 <= _checks.finite(self.p, "p") <= 100:
+            raise BadInput(
+                f"`p` must lie between 1 and 100, but {self.p} came: below 1 there is no norm, far above it the noise "
+                "is uniform."
+            )
+        _checks.settle(self, p=float(self.p), scale=_checks.positive(self.scale, "scale"))
         self._check()
 
     @property
@@ -201,7 +204,7 @@ def _centre(space: Space, centre: Centre) -> Tensor:
             values += [first] + [0.0] * (part.dim - 1)
     else:
         values = list(centre) if isinstance(centre, tuple) else [centre] * space.dim
-    return torch.tensor(values, dtype=torch.get_default_dtype())
+    return torch.tensor(values, dtype=torch.float64)
 
 
 def _log_mass(space: Space, p: float, scale: float, centre: Tensor) -> Tensor:

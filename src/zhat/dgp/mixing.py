@@ -83,7 +83,7 @@ class BestOf:
 
     The official code of zimmermann2021 takes the best of one set of 25,000 as a threshold and redraws each matrix
     until it meets it. That wait has an infinite expectation; taking the best of 25,000 for each matrix gives
-    nearly the same condition numbers (about 3.6 at d = 10) in a known time.
+    nearly the same condition numbers (3.9 on average at d = 10, against about 3.5) in a known time.
     """
 
     draws: int = 25_000
@@ -142,8 +142,9 @@ class InvertibleMLP:
     condition: BestOf | AtMost = BestOf()
 
     def __post_init__(self) -> None:
-        _checks.count(self.layers, "layers")
-        _checks.positive(self.slope, "slope")
+        _checks.settle(self, layers=_checks.count(self.layers, "layers"), slope=_checks.positive(self.slope, "slope"))
+        if not isinstance(self.condition, BestOf | AtMost):
+            raise BadInput(f"`condition` must be BestOf(draws) or AtMost(limit), but {self.condition!r} came.")
 
     def build(self, dim: int, generator: torch.Generator) -> Mixer:
         """Draw the matrices."""

@@ -18,6 +18,7 @@ from torch import Tensor
 
 _REACH = 8.6  # standard normals beyond this have probability 8e-18; tables end here
 _CELLS = 4096
+_NARROW = 1e-6  # an interval so narrow that the difference of two distribution functions would lose its digits
 
 
 class Table:
@@ -89,6 +90,7 @@ def draw_between(p: float, low: Tensor, high: Tensor, generator: torch.Generator
     below, above = _distribution(p, low), _distribution(p, high)
     u = torch.rand(low.shape, generator=generator, device=low.device, dtype=torch.float64)
     t = _quantile(p, below + u * (above - below))
+    t = torch.where(high - low < _NARROW, low + u * (high - low), t)  # there the density does not change
     t = torch.minimum(torch.maximum(t, low), high)
     return torch.where(flip, -t, t).to(dtype)
 
@@ -103,7 +105,9 @@ def log_mass_between(p: float, low: Tensor, high: Tensor) -> Tensor:
     low, high = low.double(), high.double()
     flip = low + high > 0
     low, high = torch.where(flip, -high, low), torch.where(flip, -low, high)
-    return (_distribution(p, high) - _distribution(p, low)).log()
+    wide = (_distribution(p, high) - _distribution(p, low)).log()
+    narrow = log_density(p, 0.5 * (low + high)) + (high - low).log()
+    return torch.where(high - low < _NARROW, narrow, wide)
 
 
 def _power(p: float, t: Tensor) -> Tensor:

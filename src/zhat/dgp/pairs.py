@@ -10,9 +10,10 @@ from torch import Tensor
 
 from zhat import _checks, randomness
 from zhat.dgp.batch import Batch
-from zhat.dgp.conditionals import Around, Conditional
+from zhat.dgp.conditionals import Around, Conditional, VonMisesFisher
 from zhat.dgp.marginals import Distribution
 from zhat.dgp.mixing import Mixer, Mixing
+from zhat.dgp.spaces import Sphere
 from zhat.errors import BadInput
 
 
@@ -42,6 +43,13 @@ class Pairs:
     fresh_negatives: bool = False
 
     def __post_init__(self) -> None:
+        for name, member in (("marginal", "log_prob"), ("conditional", "sample"), ("mixing", "build")):
+            if not hasattr(getattr(self, name), member):
+                raise BadInput(f"`{name}` must have a `{member}`, but {getattr(self, name)!r} came.")
+        if isinstance(self.conditional, VonMisesFisher) and not isinstance(self.marginal.space, Sphere):
+            raise BadInput(
+                f"VonMisesFisher stays on a sphere, but the marginal is on {self.marginal.space!r}. Use Around(...)."
+            )
         if isinstance(self.conditional, Around) and self.conditional.family.space != self.marginal.space:
             raise BadInput(
                 f"both views live in one space, but the marginal is on {self.marginal.space!r} and the conditional "

@@ -40,7 +40,7 @@ class Real:
     dim: int
 
     def __post_init__(self) -> None:
-        _checks.count(self.dim, "dim")
+        _checks.settle(self, dim=_checks.count(self.dim, "dim"))
 
     def project(self, z: Tensor) -> Tensor:
         """Every point is its own nearest point."""
@@ -59,8 +59,9 @@ class Sphere:
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        _checks.count(self.dim, "dim", least=2)
-        _checks.positive(self.radius, "radius")
+        _checks.settle(
+            self, dim=_checks.count(self.dim, "dim", least=2), radius=_checks.positive(self.radius, "radius")
+        )
 
     @property
     def log_volume(self) -> float:
@@ -92,8 +93,9 @@ class Box:
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        _checks.count(self.dim, "dim")
-        if not _checks.finite(self.low, "low") < _checks.finite(self.high, "high"):
+        low, high = _checks.finite(self.low, "low"), _checks.finite(self.high, "high")
+        _checks.settle(self, dim=_checks.count(self.dim, "dim"), low=low, high=high)
+        if not low < high:
             raise BadInput(f"a Box needs `low` below `high`, but low={self.low} and high={self.high} came.")
 
     @property

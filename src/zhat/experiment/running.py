@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,10 +12,11 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from zhat import runs
+from zhat import randomness, runs
+from zhat._files import make_folder
 from zhat.equivalence import AFFINE
-from zhat.errors import BadInput
-from zhat.experiment.scoring import averaged, latents_and_observations, picture, represent
+from zhat.errors import BadInput, RunFailed
+from zhat.experiment.scoring import averaged, has_no_middle, latents_and_observations, picture, represent
 from zhat.experiment.settings import Budget, Row
 from zhat.metrics import Recovery, profile
 from zhat.results import Record, Score
@@ -31,7 +34,6 @@ def run(
     out: Path,
     measure: Recovery | None = None,
     device: torch.device | str = "cpu",
-    n: int = 4096,
     keep_weights: bool = True,
     progress: Progress | None = None,
     checkpoint_every: float = 60.0,
@@ -49,7 +51,6 @@ def run(
         measure: the score that a paper's table prints, as the paper reads it; it is kept besides the profile, together
             with the same score read on held-out rows.
         device: where to train.
-        n: rows drawn for the profile; half of them are held out.
         keep_weights: keep the trained encoders.
         progress: called with `(steps done, steps, mean loss)` now and then.
         checkpoint_every: seconds between checkpoints.
@@ -60,13 +61,18 @@ def run(
         raise BadInput(f"`seeds` must be different whole numbers, but {tuple(seeds)} came.")
     missing = [seed for seed, folder in folders.items() if not folder.exists()]
     if missing:
-        runs.make_folder(home)
+        make_folder(home)
         worlds = [replace(row.process, seed=seed) for seed in missing]
-        checkpoint = home / f"checkpoint-{'-'.join(map(str, missing))}.safetensors"
+        _refuse_few_rows(row, budget, worlds[0])
+        digest = hashlib.sha256(repr(missing).encode()).hexdigest()[:8]
+        checkpoint = home / f"checkpoint-{digest}.safetensors"
 
         def watch(i: int, encoder: nn.Module) -> float:
             z, x = latents_and_observations(worlds[i], 2048, 1, device)
-            return Recovery(AFFINE, repeats=0, shuffles=0)(z, represent(encoder, x)).value
+            try:
+                return Recovery(AFFINE, repeats=0, shuffles=0)(z, represent(encoder, x)).value
+            except BadInput:  # a representation that has collapsed for the moment has no score
+                return math.nan
 
         trained = train(
             row.encoder,
@@ -76,6 +82,7 @@ def run(
             batch=budget.batch,
             lr=budget.lr,
             schedule=budget.schedule,
+            sharpness=budget.sharpness,
             lr_scale=dict(budget.lr_scale),
             betas=budget.betas,
             seeds=missing,
@@ -89,10 +96,16 @@ def run(
         )
         about = runs.provenance(device)
         prediction = predict(row.process, row.objective, row.encoder)
+        failed: list[str] = []
         for seed, world, encoder, curve in zip(missing, worlds, trained.encoders, trained.curves, strict=True):
-            z, x = latents_and_observations(world, n, 0, device)
-            h = represent(encoder, x)
-            by_paper, held_out = (None, None) if measure is None else both_ways(measure, encoder, world, budget, device)
+            z, x = latents_and_observations(world, budget.profile_rows, 0, device)
+            h, shift = represent(encoder, x), has_no_middle(world)
+            try:
+                scores = (None, None) if measure is None else both_ways(measure, encoder, world, budget, device)
+                learned = profile(z, h, shift=shift)
+            except BadInput as error:
+                failed.append(f"seed {seed}: {error}")
+                continue
             record = Record(
                 name=row.title,
                 seed=seed,
@@ -100,16 +113,26 @@ def run(
                 provenance=about,
                 seconds=trained.seconds,
                 prediction=prediction,
-                raw=profile(z, x, shift=row.shift),
-                learned=profile(z, h, shift=row.shift),
+                raw=profile(z, x, shift=shift),
+                learned=learned,
                 curve=curve,
                 picture=picture(z, h),
-                by_paper=by_paper,
-                held_out=held_out,
+                by_paper=scores[0],
+                held_out=scores[1],
             )
             runs.write(folders[seed], record, encoder if keep_weights else None)
+        if failed:
+            raise RunFailed(f"{row.title}: a trained encoder has no score. {' '.join(failed)}")
         checkpoint.unlink(missing_ok=True)
     return tuple(runs.read(folder) for folder in folders.values())
+
+
+def _refuse_few_rows(row: Row, budget: Budget, world: object) -> None:
+    """Say before training, not after it, that the rows for scoring are too few."""
+    z, x = latents_and_observations(world, 2, 0, "cpu")
+    h = represent(randomness.build(row.encoder, 0, "encoder"), x)
+    for width in (x.shape[1], h.shape[1]):
+        Recovery(AFFINE)._refuse_few(budget.profile_rows, z.shape[1], width)
 
 
 def both_ways(

@@ -25,6 +25,7 @@ def score(
     n: int = 4096,
     classes: Sequence[Equivalence] | None = None,
     holdout: float = 0.5,
+    shift: bool | None = None,
     seed: int = 0,
     device: torch.device | str = "cpu",
 ) -> Profile:
@@ -36,14 +37,19 @@ def score(
         n: rows drawn; half of them are held out.
         classes: which classes; None takes all from `IDENTITY` to `AFFINE`.
         holdout: share of rows kept for reading.
+        shift: forgive an offset in every class; None does unless the latents live on a sphere, which has a middle.
         seed: of the rows; they share none with training.
         device: where the encoder lives.
-
-    An offset is forgiven in every class unless the latents live on a sphere: only a sphere has a middle.
     """
     z, x = latents_and_observations(world, n, seed, device)
-    shift = not isinstance(world.marginal.space, Sphere)
+    if shift is None:
+        shift = has_no_middle(world)
     return profile(z, represent(encoder, x), classes=classes, shift=shift, holdout=holdout, seed=seed)
+
+
+def has_no_middle(world: Any) -> bool:
+    """Whether the origin of the latents carries no meaning: true unless they are known to live on a sphere."""
+    return not isinstance(getattr(getattr(world, "marginal", None), "space", None), Sphere)
 
 
 def averaged(

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from zhat.dgp import Sphere
 from zhat.errors import UnknownName
-from zhat.fresh import Fresh
+from zhat.fresh import Fresh, describe
 from zhat.metrics import Recovery
 from zhat.results import Published
 from zhat.training import Constant
@@ -25,12 +24,14 @@ class Budget:
         batch: rows in each step, for each seed.
         lr: Adam's learning rate.
         schedule: factor of the learning rate, a function of `(step, steps)`.
+        sharpness: factor of the representation inside the loss, a function of `(step, steps)`, or None.
         lr_scale: factors for parameters by name, as pairs: `(("bound", 100.0),)`.
         betas: Adam's averaging factors.
         precision: of the encoder's matrix products on a GPU; a CPU uses float32.
         seeds: how many seeds by default.
         batches: how many batches of fresh rows the paper's score is averaged over.
         rows: rows in each of them.
+        profile_rows: rows for the profile of classes; half of them are held out.
     """
 
     name: str
@@ -38,12 +39,14 @@ class Budget:
     batch: int
     lr: float
     schedule: Callable[[int, int], float] = Constant()
+    sharpness: Callable[[int, int], float] | None = None
     lr_scale: tuple[tuple[str, float], ...] = ()
     betas: tuple[float, float] = (0.9, 0.999)
     precision: str = "float32"
     seeds: int = 5
     batches: int = 10
     rows: int = 6144
+    profile_rows: int = 4096
 
 
 @dataclass(frozen=True)
@@ -84,21 +87,16 @@ class Row:
     def settings(self, budget: Budget) -> dict[str, str]:
         """What determines the result, each as its repr."""
         return {
-            "process": repr(self.process),
-            "encoder": repr(self.encoder),
-            "objective": repr(self.objective),
-            "budget": repr(budget),
+            "process": describe(self.process),
+            "encoder": describe(self.encoder),
+            "objective": describe(self.objective),
+            "budget": describe(budget),
         }
 
     def folder(self, budget: Budget) -> str:
         """The path of the results: row, budget, and eight characters that change with the settings."""
         digest = hashlib.sha256(repr(sorted(self.settings(budget).items())).encode()).hexdigest()[:8]
         return f"{self.name}/{budget.name}-{digest}"
-
-    @property
-    def shift(self) -> bool:
-        """Whether scores forgive an offset: only a sphere has a middle."""
-        return not isinstance(self.process.marginal.space, Sphere)
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ def _similarities(
             elif KIND == 3:
                 total += t * t * t
             else:
-                total += tl.exp2(p * tl.log2(tl.maximum(t, 1e-38)))
+                total += tl.exp2(p * tl.log2(tl.maximum(t, 1.2e-38)))
     counts = columns[None, :] < m
     if SKIP:
         counts = counts & (rows[:, None] != columns[None, :])
@@ -240,7 +240,7 @@ def _pull(
                 elif KIND == 3:
                     step = weight * t * tl.abs(t)
                 else:
-                    size = tl.exp2((p - 1) * tl.log2(tl.maximum(tl.abs(t), 1e-38)))
+                    size = tl.exp2((p - 1) * tl.log2(tl.maximum(tl.abs(t), 1.2e-38)))
                     step = tl.where(t == 0, 0.0, tl.where(t > 0, weight * size, -weight * size))
                 grown = grown + (sums[c] + step,)
         sums = grown

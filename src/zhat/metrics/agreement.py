@@ -6,11 +6,14 @@ sums come from moments for the score itself and from weighted rows for its boots
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from zhat.equivalence import COMPONENTWISE, IDENTITY, SCALED_PERMUTATION, Equivalence
 
 Formula = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
@@ -23,12 +26,18 @@ class Agreement:
         name: for instance "R2".
         formula: what the number of rows and the sums of $z, \hat z, z^2, z\hat z, \hat z^2$ give, one value for each
             latent. All arrays have the shape `(…, d)`.
-        ranked: whether the sums are those of ranks, which makes the measure blind to monotone bending.
+        blind_to: what may be done to single coordinates without moving the measure: nothing (`IDENTITY`), rescaling
+            and shifting (`SCALED_PERMUTATION`), or monotone bending (`COMPONENTWISE`).
     """
 
     name: str
     formula: Formula
-    ranked: bool = False
+    blind_to: Equivalence = IDENTITY
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the sums are those of ranks."""
+        return self.blind_to is COMPONENTWISE
 
     def __repr__(self) -> str:
         return self.name.lower()
@@ -60,23 +69,27 @@ def ranks(values: Tensor) -> Tensor:
 
 
 def _r2(n: Tensor, z: Tensor, h: Tensor, zz: Tensor, zh: Tensor, hh: Tensor) -> Tensor:
-    return 1 - (zz - 2 * zh + hh).clamp_min(0) / (zz - z.square() / n)
+    spread = zz - z.square() / n
+    share = (zz - 2 * zh + hh).clamp_min(0) / spread
+    return torch.where(spread > 1e-12 * zz, 1 - share, math.nan)  # a constant latent has no variance to explain
 
 
 def _correlation(n: Tensor, z: Tensor, h: Tensor, zz: Tensor, zh: Tensor, hh: Tensor) -> Tensor:
     spread = hh - h.square() / n
     spread = torch.where(spread > 1e-13 * hh, spread, 0.0)  # a constant prediction agrees with nothing
-    size = ((zz - z.square() / n) * spread).clamp_min(0).sqrt()
+    latent = zz - z.square() / n
+    size = (latent * spread).clamp_min(0).sqrt()
     zh = zh - z * h / n
-    return torch.where(size > 0, zh / size.clamp_min(torch.finfo(size.dtype).tiny), 0.0).clamp(-1, 1)
+    value = torch.where(size > 0, zh / size.clamp_min(torch.finfo(size.dtype).tiny), 0.0).clamp(-1, 1)
+    return torch.where(latent > 1e-12 * zz, value, math.nan)
 
 
 r2 = Agreement("R2", _r2)
 """Share of each latent's variance that is explained; the mean over latents is scikit-learn's `r2_score`."""
 
-pearson = Agreement("Pearson", _correlation)
+pearson = Agreement("Pearson", _correlation, blind_to=SCALED_PERMUTATION)
 """Pearson correlation of each latent with its aligned coordinate. The alignment has settled the sign on other rows,
 so noise scores around 0 here, not around its absolute value."""
 
-spearman = Agreement("Spearman", _correlation, ranked=True)
+spearman = Agreement("Spearman", _correlation, blind_to=COMPONENTWISE)
 """Rank correlation of each latent with its aligned coordinate; blind to monotone bending."""

@@ -68,7 +68,7 @@ def align(moments: Moments, up_to: Equivalence, *, shift: bool = False) -> Align
 
     Where the representation has more coordinates than there are latents, permutations pick the best coordinates;
     where it has fewer, the latents left over are predicted by a constant. `ORTHOGONAL` then means orthonormal rows
-    or columns, chosen to maximise the inner product with the latents.
+    or columns.
 
     Reference: schonemann1966 for `ORTHOGONAL` and `SIMILARITY`.
     """
@@ -88,13 +88,7 @@ def _best_matrix(up_to: Equivalence, zz: Tensor, zh: Tensor, hh: Tensor) -> Tens
     if up_to in (LINEAR, AFFINE):
         return least_squares(zh, hh)
     if up_to in (ORTHOGONAL, SIMILARITY):
-        u, values, vt = torch.linalg.svd(zh, full_matrices=False)
-        rotation: Tensor = u @ vt
-        if up_to is ORTHOGONAL:
-            return rotation
-        # tr(R hh R^T), which is tr(hh) unless coordinates are dropped
-        scale: Tensor = values.sum() / (rotation @ hh * rotation).sum()
-        return rotation * scale
+        return _procrustes(zh, hh, scaled=up_to is SIMILARITY)
     size = hh.diagonal()
     if up_to is PERMUTATION:
         # |z_i - h_j|^2 = zz_i - 2 zh_ij + hh_j, and zz_i for a latent left over
@@ -112,6 +106,48 @@ def _best_matrix(up_to: Equivalence, zz: Tensor, zh: Tensor, hh: Tensor) -> Tens
     matrix = torch.zeros_like(zh)
     matrix[rows, columns] = value[rows, columns]
     return matrix
+
+
+def _procrustes(zh: Tensor, hh: Tensor, *, scaled: bool) -> Tensor:
+    r"""The matrix $s R$ with orthonormal rows or columns R (and s = 1 unless `scaled`) that fits best.
+
+    With no more coordinates than latents, $\mathrm{tr}(R\,hh\,R^T)$ does not depend on R and one singular value
+    decomposition solves it (schonemann1966). With more, some coordinates are dropped and the best choice is found by
+    iteration: each step solves the problem with the quadratic term replaced by its tangent, which never fits worse. It
+    starts from several places, the best signed permutation among them.
+    """
+    d, k = zh.shape
+
+    def size(rotation: Tensor) -> Tensor:
+        if not scaled:
+            return torch.ones((), dtype=zh.dtype, device=zh.device)
+        return (rotation * zh).sum() / (rotation @ hh * rotation).sum()
+
+    def error(rotation: Tensor) -> Tensor:
+        s = size(rotation)
+        return s**2 * (rotation @ hh * rotation).sum() - 2 * s * (rotation * zh).sum()
+
+    rotation = _polar(zh)
+    if k > d:
+        top = torch.linalg.eigvalsh(hh)[-1]
+        starts = [rotation, _polar(least_squares(zh, hh)), _best_matrix(SIGNED_PERMUTATION, hh[:d, :d], zh, hh)]
+        found = []
+        for start in starts:
+            for _ in range(200):
+                s = size(start)
+                start, before = _polar(zh + s * (top * start - start @ hh)), start
+                if float((start - before).abs().max()) < 1e-10:
+                    break
+            found.append(start)
+        rotation = min(found, key=lambda r: float(error(r)))
+    return rotation * size(rotation)
+
+
+def _polar(matrix: Tensor) -> Tensor:
+    """The nearest matrix with orthonormal rows or columns."""
+    u, _, vt = torch.linalg.svd(matrix, full_matrices=False)
+    nearest: Tensor = u @ vt
+    return nearest
 
 
 def match(gain: Tensor) -> tuple[Tensor, Tensor]:

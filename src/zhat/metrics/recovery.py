@@ -40,7 +40,8 @@ class Recovery:
         holdout: share of the rows kept from the fit and used for reading; 0 fits and reads on all rows, as several
             papers do.
         shift: forgive a constant offset as well (`AFFINE` always does).
-        repeats: bootstrap repeats for the 95% interval; 0 leaves it out.
+        repeats: bootstrap repeats for the 95% interval, which speaks of the rows read with the map as it was fitted; 0
+            leaves it out.
         shuffles: shuffled copies for the chance level; 0 leaves it out.
         seed: of the split, the bootstrap and the shuffles.
 
@@ -65,13 +66,18 @@ class Recovery:
             raise BadInput(f"`holdout` must be at least 0 and below 1, but {self.holdout} came.")
         _checks.count(self.repeats, "repeats", least=0)
         _checks.count(self.shuffles, "shuffles", least=0)
+        if self.up_to is not COMPONENTWISE and self.up_to not in ALIGNABLE:
+            raise BadInput(f"no best map can be fitted up to {self.up_to.name}. Use AFFINE or a tighter class.")
         if self.up_to is COMPONENTWISE and not self.agree.ranked:
             raise BadInput(
                 f"up to COMPONENTWISE every coordinate may be bent, but {self.agree.name} is not blind to bending. "
                 "Use agree=spearman."
             )
-        if self.up_to is not COMPONENTWISE and self.up_to not in ALIGNABLE:
-            raise BadInput(f"no best map can be fitted up to {self.up_to.name}. Use AFFINE or a tighter class.")
+        if not self.agree.blind_to <= self.up_to:
+            raise BadInput(
+                f"{self.agree.name} is blind to maps up to {self.agree.blind_to}, so it cannot speak of the class "
+                f"{self.up_to}. Use agree=r2, or up_to={self.agree.blind_to.name}."
+            )
 
     def __call__(self, z: Any, h: Any) -> Score:
         """The score of a representation.
@@ -122,14 +128,14 @@ class Recovery:
         )
 
     def rows_needed(self, d: int, k: int) -> int:
-        """The fewest rows for which a score is given: two for each free coefficient of a latent, and eight to read."""
+        """The fewest rows for which a score is given: five for each free coefficient of a latent, and ten to read."""
         free = {LINEAR: k, AFFINE: k + 1}.get(self.up_to, 0)
         if self.up_to not in (LINEAR, AFFINE, IDENTITY, PERMUTATION, SIGNED_PERMUTATION, SCALED_PERMUTATION):
             free = math.ceil(k / 2)  # a rotation has d (d - 1) / 2 free angles for d latents
-        fit = max(8, 2 * free)
+        fit = max(10, 5 * free)
         if self.holdout == 0:
             return fit
-        return max(math.ceil(fit / (1 - self.holdout)), math.ceil(8 / self.holdout))
+        return max(math.ceil(fit / (1 - self.holdout)), math.ceil(10 / self.holdout))
 
     def _refuse_few(self, n: int, d: int, k: int) -> None:
         needed = self.rows_needed(d, k)
@@ -155,7 +161,7 @@ class Recovery:
 
     def _align(self, moments: Moments) -> Alignment:
         """The best map of the class."""
-        if self.up_to is COMPONENTWISE or (self.up_to is SCALED_PERMUTATION and self.agree is pearson):
+        if self.up_to is COMPONENTWISE or (self.up_to is SCALED_PERMUTATION and self.agree == pearson):
             # zimmermann2021's MCC matches by |correlation|, not by explained variance.
             correlation = moments.correlation()
             rows, columns = match(correlation.abs())
@@ -259,8 +265,7 @@ def singular_values(z: Any, h: Any, *, shift: bool = True) -> tuple[float, ...]:
 
     All equal to s means: a rotation times the scale s, which is what theory predicts for matched spheres.
     """
-    moments = Moments.of(z, h)
-    zz, zh, _ = moments.scatter(shift=shift)
+    zz, zh, _ = _enough(z, h).scatter(shift=shift)
     values = torch.linalg.svdvals(least_squares(zh.T, zz))
     return tuple(float(v) for v in values)
 
@@ -268,7 +273,8 @@ def singular_values(z: Any, h: Any, *, shift: bool = True) -> tuple[float, ...]:
 def distance_from_orthogonal(z: Any, h: Any, *, scale: float = 1.0) -> float:
     r"""How far the map from representation to latents is from a rotation times the predicted scale.
 
-    The mean of $|s_j - 1/\text{scale}|$ over the singular values of the map, fitted without offset on all rows.
+    The mean of $|s_j - 1/\text{scale}|$ over the singular values of the map, fitted without offset on all rows. A
+    latent that the representation has no room for counts as a singular value of 0.
 
     Args:
         z: latents, `(n, d)`.
@@ -277,6 +283,15 @@ def distance_from_orthogonal(z: Any, h: Any, *, scale: float = 1.0) -> float:
 
     Reference: reizinger2024, the MAE of Tables 2 and 5, with scale = kappa / beta.
     """
-    _, zh, hh = Moments.of(z, h).scatter(shift=False)
+    _, zh, hh = _enough(z, h).scatter(shift=False)
     values = torch.linalg.svdvals(least_squares(zh, hh))
+    values = torch.cat([values, values.new_zeros(len(zh) - len(values))])
     return float((values - 1 / _checks.positive(scale, "scale")).abs().mean())
+
+
+def _enough(z: Any, h: Any) -> Moments:
+    """Moments of enough rows for a linear map in either direction."""
+    z, h = _checks.paired(z, h)
+    Recovery(LINEAR, holdout=0)._refuse_few(len(z), z.shape[1], max(z.shape[1], h.shape[1]))
+    _checks.varying(z, "z")
+    return Moments.of(z, h)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from zhat import randomness
+from zhat.errors import BadInput
 from zhat.metrics.agreement import Agreement, contributions
 from zhat.metrics.moments import Moments
 
@@ -30,7 +31,14 @@ def bootstrap(agree: Agreement, z: Tensor, z_hat: Tensor, *, repeats: int, seed:
         counts.scatter_add_(1, drawn, torch.ones((), dtype=torch.float64).expand(some, n))
         sums = counts.to(rows.device) @ rows
         values.append(agree.formula(torch.full_like(sums[:, :d], n), *sums.chunk(5, -1)).mean(-1))
-    return torch.cat(values)
+    found = torch.cat(values)
+    found = found[torch.isfinite(found)]  # a resample may leave a latent constant, and then has no score
+    if len(found) < 0.9 * repeats:
+        raise BadInput(
+            "a latent takes so few values that resampled rows often hold only one of them, so no interval can be "
+            "given. Use more rows, or repeats=0."
+        )
+    return found
 
 
 def interval(values: Tensor, level: float = 0.95) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Sequence
 from importlib import resources
@@ -12,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from zhat._files import write_whole
 from zhat.citing import cite
 from zhat.equivalence import AFFINE
 from zhat.errors import BadInput
@@ -26,15 +26,7 @@ def write(records: Record | Sequence[Record], path: Path | str) -> Path:
         records: the runs; they differ in their seed.
         path: the file; it is replaced as a whole.
     """
-    path = Path(path)
-    page = render(records)
-    draft = path.with_name(path.name + ".draft")
-    try:
-        draft.write_text(page, encoding="utf-8")
-        os.replace(draft, path)
-    except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror}. Choose another place.") from None
-    return path
+    return write_whole(path, render(records))
 
 
 def render(records: Record | Sequence[Record]) -> str:
@@ -55,7 +47,7 @@ def _page(records: tuple[Record, ...]) -> dict[str, Any]:
     for up_to in classes:
         learned = [r.learned[up_to] for r in records]
         raw = [score for r in records for score in r.raw if score.up_to is up_to]
-        predicted = prediction is not None and prediction.up_to is up_to
+        predicted = prediction is not None and prediction.holds != "no" and prediction.up_to is up_to
         rungs.append(_rung(describe(up_to, learned[0].shift), up_to.meaning, raw, learned, predicted))
     affine = [r.learned[AFFINE].value for r in records]
     curves = [(f"seed {r.seed}", r.curve.steps, r.curve.loss) for r in records]
@@ -72,7 +64,7 @@ def _page(records: tuple[Record, ...]) -> dict[str, Any]:
         )
         for j in latents
     ]
-    scale = prediction.scale if prediction is not None else None
+    scale = prediction.scale if prediction is not None and prediction.holds != "no" else None
     return {
         "title": first.name,
         "seeds": [r.seed for r in records],

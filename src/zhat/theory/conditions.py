@@ -57,7 +57,8 @@ def latents_on_sphere(setting: Setting) -> Answer:
     name = "latents on a sphere"
     if setting.space is None:
         return _unknown(name, "the process does not say where its latents live")
-    return (_yes if isinstance(setting.space, Sphere) else _no)(name, f"they live on {setting.space}")
+    answer = _yes if isinstance(setting.space, Sphere) else _no if _known(setting.space) else _unknown
+    return answer(name, f"they live on {setting.space}")
 
 
 def latents_in_convex_body(setting: Setting) -> Answer:
@@ -65,9 +66,13 @@ def latents_in_convex_body(setting: Setting) -> Answer:
     name = "latents in a convex body"
     if setting.space is None:
         return _unknown(name, "the process does not say where its latents live")
-    if isinstance(setting.space, Real):
-        return _no(name, f"{setting.space} is not bounded")
-    return (_yes if isinstance(setting.space, Box) else _no)(name, f"they live on {setting.space}")
+    space, parts = setting.space, getattr(setting.space, "parts", (setting.space,))
+    if any(isinstance(part, Real) for part in parts):
+        return _no(name, f"{space} is not bounded")
+    if any(isinstance(part, Sphere) for part in parts):
+        return _no(name, f"{space} has no inside")
+    answer = _yes if all(isinstance(part, Box) for part in parts) else _unknown
+    return answer(name, f"they live on {space}")
 
 
 def uniform_marginal(setting: Setting) -> Answer:
@@ -76,7 +81,8 @@ def uniform_marginal(setting: Setting) -> Answer:
     marginal = getattr(setting.process, "marginal", None)
     if marginal is None:
         return _unknown(name, "the process does not name its marginal")
-    return (_yes if isinstance(marginal, Uniform) else _no)(name, f"it is {marginal}")
+    answer = _yes if isinstance(marginal, Uniform) else _no if _known(marginal) else _unknown
+    return answer(name, f"it is {marginal}")
 
 
 def von_mises_fisher_conditional(setting: Setting) -> Answer:
@@ -87,7 +93,8 @@ def von_mises_fisher_conditional(setting: Setting) -> Answer:
         return _unknown(name, "the process does not name its conditional")
     if isinstance(conditional, VonMisesFisher) and conditional.concentration == 0:
         return _no(name, "its concentration is 0, so a positive says nothing about its anchor")
-    return (_yes if isinstance(conditional, VonMisesFisher) else _no)(name, f"it is {conditional}")
+    answer = _yes if isinstance(conditional, VonMisesFisher) else _no if _known(conditional) else _unknown
+    return answer(name, f"it is {conditional}")
 
 
 def conditional_matches_similarity(setting: Setting) -> Answer:
@@ -98,7 +105,8 @@ def conditional_matches_similarity(setting: Setting) -> Answer:
         return _unknown(name, "the process does not name its conditional")
     wanted = float(setting.objective.similarity.p)
     if not isinstance(conditional, Around):
-        return _no(name, f"the loss compares with p = {wanted:g}, but the conditional is {conditional}")
+        answer = _no if _known(conditional) else _unknown
+        return answer(name, f"the loss compares with p = {wanted:g}, but the conditional is {conditional}")
     got = conditional.family.power
     answer = _yes if got == wanted else _no
     return answer(name, f"the conditional falls off with p = {got:g}, the loss compares with p = {wanted:g}")
@@ -195,9 +203,18 @@ def _output_elsewhere(name: str, last: nn.Module, wanted: str) -> Answer:
 
 
 def _last(encoder: nn.Module) -> nn.Module:
-    while isinstance(encoder, nn.Sequential) and len(encoder):
-        encoder = encoder[-1]
+    """The last module of a sequence that does something."""
+    while isinstance(encoder, nn.Sequential):
+        parts = [part for part in encoder if not isinstance(part, nn.Identity)]
+        if not parts:
+            break
+        encoder = parts[-1]
     return encoder
+
+
+def _known(thing: object) -> bool:
+    """Whether zhat knows what this is; of somebody's own class it cannot say what it is not."""
+    return type(thing).__module__.startswith("zhat.dgp")
 
 
 def compares_by_dot(objective: Any) -> bool:

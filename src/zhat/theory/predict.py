@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 
+from zhat import randomness
 from zhat.equivalence import ORTHOGONAL, SIMILARITY
 from zhat.fresh import Fresh
 from zhat.results import Prediction
@@ -34,9 +35,9 @@ def predict(process: Any, objective: Any, encoder: nn.Module | Callable[[], nn.M
         Latents are recovered up to orthogonal, scale 1 [zimmermann2021, Theorem 2]: every condition holds.
     """
     if isinstance(objective, Fresh):
-        objective = objective()
+        objective = randomness.build(objective, 0, "predict")
     if encoder is not None and not isinstance(encoder, nn.Module):
-        encoder = encoder()
+        encoder = randomness.build(encoder, 0, "predict")
     setting = Setting(process, objective, encoder)
     for theorem in THEOREMS:
         if theorem.speaks_of(objective):

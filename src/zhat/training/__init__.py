@@ -1,6 +1,6 @@
-"""Training: `train` and the schedules of its learning rate."""
+"""Training: `train` and its schedules."""
 
 from zhat.training.loop import Run, train
-from zhat.training.schedules import Constant, Cosine
+from zhat.training.schedules import Annealed, Constant, Cosine
 
-__all__ = ["train", "Run", "Constant", "Cosine"]
+__all__ = ["train", "Run", "Constant", "Cosine", "Annealed"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-import os
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +14,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from zhat._files import make_folder, write_whole
 from zhat.errors import BadInput, CorruptRun
+from zhat.fresh import describe
 from zhat.results import Curve
 from zhat.training.stack import Stack
 from zhat.training.stream import Process, Stream
@@ -33,7 +35,7 @@ class State:
 
     def next_watch(self) -> int:
         """The next step after which to watch."""
-        return next((p for i, p in enumerate(self.watch_points) if self.watched[i, 0].isnan()), len(self.losses))
+        return next((point for point in self.watch_points if point > self.done), len(self.losses))
 
     def watch(self, values: list[float]) -> None:
         """Record the watched values after the present step."""
@@ -54,9 +56,9 @@ class State:
             for name, parameter in self.stack.parameters.items():
                 parameter.copy_(tensors[f"parameter/{name}"])
                 device = parameter.device
-                self.adam.state[parameter] = {
-                    key: tensors[f"adam/{name}/{key}"].to(device) for key in ("step", "exp_avg", "exp_avg_sq")
-                }
+                kept = {k: tensors.get(f"adam/{name}/{k}") for k in ("step", "exp_avg", "exp_avg_sq")}
+                if kept["step"] is not None:  # a parameter without a gradient has no moments
+                    self.adam.state[parameter] = {k: v.to(device) for k, v in kept.items() if v is not None}
             for name, buffer in self.stack.buffers.items():
                 buffer.copy_(tensors[f"buffer/{name}"])
         self.stream.restore([tensors[f"generator/{i}"] for i in range(self.stack.size)])
@@ -68,8 +70,9 @@ class State:
         """The losses of one seed, averaged into at most 200 points."""
         points = torch.linspace(0, self.done, min(200, self.done) + 1).round().long().tolist()
         loss = tuple(float(self.losses[a:b, s].mean()) for a, b in pairwise(points))
-        seen = tuple(float(v) for v in self.watched[:, s])
-        return Curve(tuple(points[1:]), loss, tuple(self.watch_points), seen, watch_name if seen else "")
+        seen = [(p, float(v)) for p, v in zip(self.watch_points, self.watched[:, s], strict=True) if v.isfinite()]
+        watched = tuple(p for p, _ in seen), tuple(v for _, v in seen)
+        return Curve(tuple(points[1:]), loss, *watched, watch_name if seen else "")
 
 
 class Keeper:
@@ -77,6 +80,8 @@ class Keeper:
 
     def __init__(self, path: Path | str | None, every: float, fingerprint: str) -> None:
         self.path = None if path is None else Path(path)
+        if self.path is not None:
+            make_folder(self.path.parent)
         self.every, self.fingerprint = every, fingerprint
         self.last = time.perf_counter()
 
@@ -89,14 +94,9 @@ class Keeper:
         """Write the state if it is time."""
         if self.path is None or not (now or time.perf_counter() - self.last > self.every):
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        draft = self.path.with_name(self.path.name + ".draft")
         about = {"done": state.done, "seconds": state.seconds, "fingerprint": self.fingerprint}
         tensors = {k: v.detach().cpu().contiguous() for k, v in state.tensors().items()}
-        save_file(tensors, draft, metadata={"zhat": json.dumps(about)})
-        with open(draft, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(draft, self.path)
+        write_whole(self.path, lambda draft: save_file(tensors, draft, metadata={"zhat": json.dumps(about)}))
         self.last = time.perf_counter()
 
     def load_into(self, state: State) -> None:
@@ -106,18 +106,22 @@ class Keeper:
         try:
             with safe_open(self.path, framework="pt") as file:
                 about = json.loads(file.metadata()["zhat"])
+                done, seconds, fingerprint = about["done"], about["seconds"], about["fingerprint"]
                 tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
         except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError) as error:
             raise CorruptRun(f"the checkpoint {self.path} cannot be read ({error}). Remove it to start anew.") from None
-        if about["fingerprint"] != self.fingerprint:
+        if fingerprint != self.fingerprint:
             raise BadInput(
                 f"the checkpoint {self.path} belongs to a run with other settings. "
                 "Remove it, or choose another checkpoint file."
             )
-        state.restore(tensors, about["done"], about["seconds"])
+        state.restore(tensors, done, seconds)
 
 
 def fingerprint(stack: Stack, worlds: tuple[Process, ...], settings: tuple[object, ...]) -> str:
-    """What must be equal for one call to go on from another's checkpoint."""
-    shapes = [(name, tuple(t.shape)) for name, t in stack.parameters.items()]
-    return repr((stack.description(), worlds, shapes, settings))
+    """What must be equal for one call to go on from another's checkpoint: settings and initial weights."""
+    said = hashlib.sha256(repr((stack.description(), [describe(w) for w in worlds], settings)).encode())
+    for name, tensor in (*stack.parameters.items(), *stack.buffers.items()):
+        said.update(name.encode())
+        said.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return said.hexdigest()

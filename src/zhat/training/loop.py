@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from zhat import _checks
 from zhat.errors import BadInput, Diverged
-from zhat.fresh import Fresh
+from zhat.fresh import Fresh, describe
 from zhat.results import Curve
 from zhat.training.checkpoint import Keeper, State, fingerprint
 from zhat.training.schedules import Cosine
@@ -60,6 +60,7 @@ def train(
     batch: int = 1024,
     lr: float = 1e-3,
     schedule: Callable[[int, int], float] = Cosine(),
+    sharpness: Callable[[int, int], float] | None = None,
     lr_scale: Mapping[str, float] | None = None,
     betas: tuple[float, float] = (0.9, 0.999),
     seed: int = 0,
@@ -86,6 +87,8 @@ def train(
         batch: rows in each step, for each seed.
         lr: Adam's learning rate.
         schedule: factor of the learning rate, a function of `(step, steps)`.
+        sharpness: factor of the representation inside the loss, a function of `(step, steps)` that ends at 1, such as
+            `Annealed(6.0)`; None leaves the loss as it is given.
         lr_scale: factors for parameters by the last part of their name, for instance `{"bound": 100.0}`.
         betas: Adam's averaging factors.
         seed: of initial weights and of draws.
@@ -119,31 +122,37 @@ def train(
     worlds = tuple(world) if isinstance(world, Sequence) else (world,) * len(chosen)
     if len(worlds) != len(chosen):
         raise BadInput(f"`world` holds {len(worlds)} processes for {len(chosen)} seeds. Give one, or one for each.")
-    device = torch.device(device)
+    device = _usable(device)
     with _interruptible() as interrupted:
         stack = Stack(encoder, objective, chosen, device)
         stream = Stream(worlds, chosen, batch, device)
         adam = make_adam(stack.parameters, lr, betas, lr_scale or {}, device)
         step = make_step(stack, stream, adam, device, precision, graph)
         state = State(stack, stream, adam, steps, _watch_points(steps, watch, watch_every))
-        settings = (steps, batch, lr, schedule, lr_scale, betas, precision, device.type)
+        points = state.watch_points
+        schedules = describe(schedule), describe(sharpness)
+        settings = (chosen, steps, batch, lr, schedules, lr_scale, betas, precision, device.type, points)
         keeper = Keeper(checkpoint, checkpoint_every, fingerprint(stack, worlds, settings))
         keeper.load_into(state)
         started = time.perf_counter()
+        chunk = 1
         while state.done < steps:
-            stop = min(steps, stream.block_end(state.done), state.next_watch(), state.done + 64)
+            stop = min(steps, stream.block_end(state.done), state.next_watch(), state.done + chunk)
             rates = [schedule(i, steps) for i in range(state.done, stop)]
-            state.losses[state.done : stop] = step.run(state.done, rates)  # the one wait for the device
+            sharp = None if sharpness is None else [sharpness(i, steps) for i in range(state.done, stop)]
+            state.losses[state.done : stop] = step.run(state.done, rates, sharp)  # the one wait for the device
             _refuse_divergence(state.losses, state.done, stop, chosen)
+            now = time.perf_counter()
+            chunk = max(1, min(64, int(chunk * 2 if now - started < 0.2 else len(rates) / (now - started))))
             state.done = stop
-            if watch is not None and stop == state.next_watch():
+            if watch is not None and stop in state.watch_points:
                 state.watch([watch(i, model) for i, model in enumerate(stack.encoders())])
             state.seconds += time.perf_counter() - started
             started = time.perf_counter()
             if progress is not None:
                 progress(stop, steps, float(state.losses[stop - 1].mean()))
             keeper.keep(state, now=bool(interrupted) or stop == steps)
-            if interrupted and stop < steps:
+            if interrupted:
                 raise KeyboardInterrupt(keeper.hint)
     curves = tuple(state.curve(s, watch_name) for s in range(len(chosen)))
     return Run(chosen, stack.encoders(), stack.objectives(), curves, steps, state.seconds)
@@ -154,6 +163,16 @@ def _watch_points(steps: int, watch: Watch | None, every: int | None) -> list[in
         return []
     every = max(1, steps // 20) if every is None else _checks.count(every, "watch_every")
     return sorted({*range(every, steps, every), steps})
+
+
+def _usable(device: torch.device | str) -> torch.device:
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(f"the device {device!r} cannot be used here ({reason}). Use device='cpu'.") from None
+    return found
 
 
 def _refuse_divergence(losses: Tensor, start: int, stop: int, seeds: tuple[int, ...]) -> None:

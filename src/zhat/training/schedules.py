@@ -1,4 +1,4 @@
-"""How the learning rate changes: a factor as a function of the step and the number of steps."""
+"""What changes while training: factors as functions of the step and the number of steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Constant:
-    """The learning rate stays as it is."""
+    """Nothing changes."""
 
     def __call__(self, step: int, steps: int) -> float:
         """The factor at a step."""
@@ -27,3 +27,29 @@ class Cosine:
         if step < rise:
             return (step + 1) / (rise + 1)
         return 0.5 * (1 + math.cos(math.pi * (step - rise) / (steps - rise)))
+
+
+@dataclass(frozen=True)
+class Annealed:
+    r"""A factor that begins at `start` and ends at 1, for the `sharpness` of a loss.
+
+    The representation is stretched by this factor inside the loss. Stretching by s is a temperature of $\tau / s^2$ for dot
+    products and $\tau / s^p$ for the p-th power of a norm. A blunt loss finds its way round local minima, a sharp one tells
+    near rows apart and finds weak latents; whichever the loss as given is not, start there.
+
+    Attributes:
+        start: factor during the first share `hold` of the steps; from there it moves geometrically.
+        hold: share of the steps at the start value.
+        until: share of the steps after which the factor is 1.
+    """
+
+    start: float
+    hold: float = 0.2
+    until: float = 0.5
+
+    def __call__(self, step: int, steps: int) -> float:
+        """The factor at a step."""
+        share = step / steps
+        if share >= self.until:
+            return 1.0
+        return self.start if share < self.hold else self.start ** ((self.until - share) / (self.until - self.hold))

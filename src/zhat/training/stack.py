@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
+from torch.nn.modules.dropout import _DropoutNd
 
 from zhat import randomness
 from zhat.dgp.batch import Batch
 from zhat.errors import BadInput
-from zhat.fresh import Fresh
+from zhat.fresh import Fresh, describe
 
 Objective = Callable[[Tensor, Batch], Tensor]
+Tensors = Mapping[str, Tensor]
 
 
 class Stack:
@@ -38,6 +41,8 @@ class Stack:
             made = (
                 copy.deepcopy(encoder) if isinstance(encoder, nn.Module) else randomness.build(encoder, seed, "encoder")
             )
+            if not isinstance(made, nn.Module):
+                raise BadInput(f"`encoder` must be or make an nn.Module, but it made {describe(made)}.")
             parts = nn.ModuleDict({"encoder": made})
             judge = randomness.build(objective, seed, "objective") if isinstance(objective, Fresh) else objective
             if isinstance(judge, nn.Module):
@@ -45,34 +50,59 @@ class Stack:
             else:
                 self._objective = judge
             self._modules.append(parts.to(device).train())
+        for name, module in self._modules[0].named_modules():
+            if isinstance(module, _DropoutNd) and module.p > 0:
+                raise BadInput(
+                    f"{name} is {module}, which draws from torch's global random state: a seed would then give "
+                    "something else alone than among others. Remove it, or set p=0."
+                )
         self.size = len(seeds)
-        # One seed needs no stacking, so modules that cannot be stacked still train one at a time.
         self.parameters, self.buffers = stack_module_state(list(self._modules))
-        if not self.parameters:
+        if not any(p.requires_grad for p in self.parameters.values()):
             raise BadInput("the encoder has no parameters, so there is nothing to train.")
-        self._template = copy.deepcopy(self._modules[0]).to("meta")
+        self._template = self._modules[0]
 
-    def losses(self, x: Tensor, z: Tensor | None, label: Tensor | None) -> Tensor:
-        """One loss for each seed, from rows stacked on a leading axis."""
-        tensors = {"x": x} | ({} if z is None else {"z": z}) | ({} if label is None else {"label": label})
-        if self.size == 1:
-            first = ({k: v[0] for k, v in part.items()} for part in (self.parameters, self.buffers, tensors))
-            return self._loss(*first)[None]
-        return vmap(self._loss, randomness="different")(self.parameters, self.buffers, tensors)
+    def losses(self, x: Tensor, z: Tensor | None, label: Tensor | None, sharpness: Tensor | None = None) -> Tensor:
+        """One loss for each seed, from rows stacked on a leading axis; representations are stretched by `sharpness`."""
+        rows = {"x": x} | ({} if z is None else {"z": z}) | ({} if label is None else {"label": label})
+        if self.size == 1:  # without vmap, so that modules that cannot be stacked still train one at a time
+            alone = [{k: v[0] for k, v in part.items()} for part in (self.parameters, self.buffers, rows)]
+            loss, changed = self._loss(alone[0], alone[1], alone[2], sharpness)
+            losses, changed = loss[None], {k: v[None] for k, v in changed.items()}
+        else:
+            in_dims = (0, 0, 0, None)
+            losses, changed = vmap(self._loss, in_dims)(self.parameters, self.buffers, rows, sharpness)
+        with torch.no_grad():
+            for name, tensor in changed.items():
+                self.buffers[name].copy_(tensor)
+        return losses
 
-    def _loss(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor], rows: dict[str, Tensor]) -> Tensor:
+    def _loss(
+        self, parameters: Tensors, buffers: Tensors, rows: Tensors, sharpness: Tensor | None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of one seed, and the buffers that were assigned anew instead of changed in place."""
         batch = Batch(**rows)
-        state = dict(parameters) | dict(buffers)
         views, n = batch.x.shape[:2]
-        h = functional_call(self._template["encoder"], _under(state, "encoder."), (batch.x.flatten(0, 1),))
+        changed: dict[str, Tensor] = {}
+
+        def call(part: str, *arguments: Any) -> Tensor:
+            every = {**parameters, **buffers}
+            mine = {k.removeprefix(f"{part}."): v for k, v in every.items() if k.startswith(f"{part}.")}
+            before = dict(mine)
+            out: Tensor = functional_call(self._template[part], mine, arguments)  # writes assigned buffers into `mine`
+            changed.update({f"{part}.{k}": mine[k].detach() for k in mine if mine[k] is not before[k]})
+            return out
+
+        h = call("encoder", batch.x.flatten(0, 1))
         h = h.reshape(views, n, *h.shape[1:])
+        h = h if sharpness is None else sharpness * h
         if "objective" in self._template:
-            loss = functional_call(self._template["objective"], _under(state, "objective."), (h, batch))
+            loss = call("objective", h, batch)
         else:
             loss = self._objective(h, batch)  # type: ignore[call-arg]
         if loss.ndim != 0:
             raise BadInput(f"an objective returns one number, but a tensor of shape {tuple(loss.shape)} came.")
-        return loss  # type: ignore[no-any-return]
+        return loss, changed
 
     def _filled(self) -> list[nn.ModuleDict]:
         with torch.no_grad():
@@ -83,19 +113,15 @@ class Stack:
         return self._modules
 
     def encoders(self) -> tuple[nn.Module, ...]:
-        """The encoders with their present weights, in evaluation mode."""
-        return tuple(parts["encoder"].eval() for parts in self._filled())
+        """Copies of the encoders with their present weights, in evaluation mode."""
+        return tuple(copy.deepcopy(parts["encoder"]).eval() for parts in self._filled())
 
     def objectives(self) -> tuple[Objective, ...]:
         """The objectives with their present weights."""
         if "objective" in self._template:
-            return tuple(parts["objective"].eval() for parts in self._filled())
+            return tuple(copy.deepcopy(parts["objective"]).eval() for parts in self._filled())
         return (self._objective,) * self.size  # type: ignore[return-value]
 
     def description(self) -> str:
         """What is trained, as text."""
-        return f"{self._template}\n{self._objective!r}"
-
-
-def _under(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): t for name, t in state.items() if name.startswith(prefix)}
+        return f"{self._template}\n{describe(self._objective)}"

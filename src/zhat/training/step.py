@@ -43,6 +43,8 @@ def make_adam(
             raise BadInput(f"`lr_scale` names {key!r}, but the parameters are called {', '.join(sorted(last))}.")
     groups: dict[float, list[Tensor]] = {}
     for name, tensor in parameters.items():
+        if not tensor.requires_grad:
+            continue  # frozen
         groups.setdefault(scales.get(name.rsplit(".", 1)[-1], 1.0), []).append(tensor)
     on_gpu = device.type == "cuda"
     rates = {factor: torch.tensor(lr * factor, device=device) if on_gpu else lr * factor for factor in groups}
@@ -57,7 +59,7 @@ class Step:
         self.stack, self.stream, self.adam, self.precision = stack, stream, adam, precision
         self.base = [float(group["lr"]) for group in adam.param_groups]
 
-    def run(self, first: int, rates: list[float]) -> Tensor:
+    def run(self, first: int, rates: list[float], sharpness: list[float] | None = None) -> Tensor:
         """Losses of the steps `first, first + 1, …`, `(steps, seeds)`."""
         block = self.stream.rows(first)
         offset = first % self.stream.length
@@ -65,15 +67,16 @@ class Step:
         for i, rate in enumerate(rates):
             for group, base in zip(self.adam.param_groups, self.base, strict=True):
                 _set_rate(group, base * rate)
-            x, *others = (None if part is None else part[offset + i] for part in block)
+            x, z, label = (None if part is None else part[offset + i] for part in block)
             assert x is not None, "every block has observations"
-            losses.append(self.update(x, *others))
+            sharp = None if sharpness is None else torch.tensor(sharpness[i], device=x.device)
+            losses.append(self.update(x, z, label, sharp))
         return torch.stack(losses).cpu()
 
-    def update(self, x: Tensor, z: Tensor | None, label: Tensor | None) -> Tensor:
+    def update(self, x: Tensor, z: Tensor | None, label: Tensor | None, sharpness: Tensor | None) -> Tensor:
         """Forward, backward and Adam; returns the losses, `(seeds,)`."""
         with _precision(self.precision):
-            loss = self.stack.losses(x, z, label)
+            loss = self.stack.losses(x, z, label, sharpness)
         for parameter in self.stack.parameters.values():
             parameter.grad = None
         with _precision(self.precision):
@@ -100,10 +103,11 @@ class GraphedStep(Step):
         self.place = torch.zeros(1, dtype=torch.int64, device=device)  # of the step in the block
         self.slot = torch.zeros(1, dtype=torch.int64, device=device)  # of the step in this call
         self.rates = torch.zeros(stream.length, device=device)
+        self.sharpness: Tensor | None = None
         self.losses = torch.zeros(stream.length, stack.size, device=device)
         self.bases = [torch.tensor(base, device=device) for base in self.base]
 
-    def run(self, first: int, rates: list[float]) -> Tensor:
+    def run(self, first: int, rates: list[float], sharpness: list[float] | None = None) -> Tensor:
         """Losses of the steps `first, first + 1, …`, `(steps, seeds)`."""
         self.side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.side):
@@ -117,6 +121,10 @@ class GraphedStep(Step):
             self.place.fill_(first % self.stream.length)
             self.slot.zero_()
             self.rates[: len(rates)] = torch.tensor(rates, device=self.rates.device)
+            if sharpness is not None:
+                if self.sharpness is None:
+                    self.sharpness = torch.zeros_like(self.rates)
+                self.sharpness[: len(rates)] = torch.tensor(sharpness, device=self.rates.device)
             for _ in rates:
                 if self.graph is None and self.done >= self.WARM_UP:
                     self.graph = self._record()
@@ -147,7 +155,8 @@ class GraphedStep(Step):
         for group, base in zip(self.adam.param_groups, self.bases, strict=True):
             torch.mul(base, rate, out=group["lr"])
         assert x is not None, "every block has observations"
-        loss = self.update(x, z, label)
+        sharp = None if self.sharpness is None else self.sharpness.index_select(0, self.slot)[0]
+        loss = self.update(x, z, label, sharp)
         self.losses.index_copy_(0, self.slot, loss[None])
         self.place.add_(1)
         self.slot.add_(1)

@@ -1,0 +1,128 @@
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.experiment.test_running import ROW
+
+from zhat.equivalence import AFFINE
+from zhat.errors import UnknownName
+from zhat.experiment import Sweep, Table, reproduce, verdict
+from zhat.metrics import Recovery
+from zhat.objectives import Supervised
+from zhat.results import Published, SweepResult, TableResult, from_json, to_json
+
+R2 = Recovery(AFFINE, holdout=0)
+TABLE = Table(
+    paper="zimmermann2021",
+    label="Table 9",
+    caption="a table for tests",
+    measure=R2,
+    score="R2",
+    rows=tuple(
+        replace(ROW, name=f"T9.{i}", published=Published(99.0, 1.0), identity=Published(60.0, 50.0), supervised="ref")
+        for i in (1, 2)
+    ),
+    references=(replace(ROW, name="ref", objective=Supervised(), published=Published(99.0, 1.0)),),
+)
+
+
+def last(part, **how):
+    results = list(reproduce(part, budget="short", seeds=2, **how))
+    return results[-1]
+
+
+def test_the_rule_of_verdicts():
+    assert verdict(Published(99.42, 0.05), [99.2]) == "reproduced"  # within 0.3 points
+    assert verdict(Published(99.42, 0.05), [99.1]) == "missed"
+    assert verdict(Published(99.42, 0.05), [99.73]) == "exceeded"
+    assert verdict(Published(58.0, 3.0), [63.9]) == "reproduced"  # within 2 published standard deviations
+    assert verdict(Published(90.0, 0.1), [86.0, 92.0]) == "reproduced"  # within 2 of our standard errors
+    assert verdict(Published(58.0, 3.0), [63.9], failure=True) == "reproduced"
+    assert verdict(Published(58.0, 3.0), [40.0], failure=True) == "reproduced"
+    assert verdict(Published(58.0, 3.0), [70.0], failure=True) == "missed"
+
+
+@given(st.floats(0, 100), st.floats(0, 5), st.lists(st.floats(0, 100), min_size=1, max_size=6))
+def test_a_better_score_never_has_a_worse_verdict(mean, std, values):
+    order = ["missed", "reproduced", "exceeded"]
+    shifted = [v + 1.0 for v in values]
+    assert order.index(verdict(Published(mean, std), values)) <= order.index(verdict(Published(mean, std), shifted))
+
+
+def test_a_table_grows_row_by_row_and_is_complete_at_the_end(tmp_path):
+    results = list(reproduce(TABLE, budget="short", seeds=2, out=tmp_path))
+    assert [len(r.rows) for r in results] == [1, 2]
+    assert all(r.expected == 2 for r in results)
+    table = results[-1]
+    assert isinstance(table, TableResult)
+    row = table.rows[0]
+    assert (row.name, row.seeds) == ("T9.1", (0, 1))
+    assert len(row.learned.values) == len(row.learned.held_out) == 2
+    assert row.learned.low < row.learned.high
+    assert row.learned.verdict in ("reproduced", "exceeded", "missed")
+    assert row.identity.verdict == "reproduced"
+    assert row.supervised.published == Published(99.0, 1.0)
+    assert row.prediction.holds == "yes"
+    assert table.provenance["torch"]
+    assert sum(table.verdicts.values()) == 2
+    assert from_json(to_json(table)) == table
+    assert (tmp_path / "zimmermann2021" / "table-9" / ROW.folder(ROW.budget("short")).replace("tiny", "T9.1")).is_dir()
+
+
+def test_only_the_rows_asked_for_and_what_they_refer_to_are_run(tmp_path):
+    table = last(TABLE, rows=["T9.2"], out=tmp_path)
+    assert [r.name for r in table.rows] == ["T9.2"]
+    folders = sorted(p.name for p in (tmp_path / "zimmermann2021" / "table-9").iterdir())
+    assert folders == ["T9.2", "ref"]
+    with pytest.raises(UnknownName, match="no row named 'T9.7'. Known: T9.1, T9.2"):
+        last(TABLE, rows=["T9.7"], out=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "pool", [lambda: ThreadPoolExecutor(2), lambda: ProcessPoolExecutor(2, mp_context=get_context("spawn"))]
+)
+def test_rows_spread_over_an_executor_give_the_same_table(tmp_path, pool):
+    with pool() as executor:
+        spread = last(TABLE, out=tmp_path / "spread", executor=executor)
+    here = last(TABLE, out=tmp_path / "here")
+    assert sorted(r.name for r in spread.rows) == ["T9.1", "T9.2"]
+    for row in here.rows:
+        (other,) = (r for r in spread.rows if r.name == row.name)
+        assert other.learned.values == pytest.approx(row.learned.values, abs=0.05)
+
+
+def test_progress_names_the_row(tmp_path):
+    told = []
+    last(TABLE, out=tmp_path, progress=lambda *now: told.append(now))
+    assert {name for name, *_ in told} == {"ref", "T9.1", "T9.2"}
+
+
+def test_a_sweep_holds_its_axis_and_judges_the_claim(tmp_path):
+    def claim(x, scores):
+        return scores[0] > 0, f"at {x[0]} it is {scores[0]:.1f}"
+
+    sweep = Sweep(
+        paper="zimmermann2021",
+        label="Figure 9",
+        caption="a figure for tests",
+        measure=R2,
+        score="R2",
+        rows=tuple(replace(ROW, name=f"F9.{i}") for i in (1, 2)),
+        x=(1.0, 2.0),
+        x_name="x",
+        mark=1.5,
+        mark_name="middle",
+        second=lambda row: float(row.name[-1]),
+        second_name="number",
+        claim=claim,
+    )
+    first, second = reproduce(sweep, budget="short", seeds=1, out=tmp_path)
+    assert isinstance(second, SweepResult)
+    assert (first.holds, second.holds) == (None, True)
+    assert second.x == (1.0, 2.0)
+    assert second.second == (1.0, 2.0)
+    assert second.rows[0].learned.verdict == ""
+    assert from_json(to_json(second)) == second

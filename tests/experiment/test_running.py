@@ -1,0 +1,141 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+import zhat
+from zhat.demo import DEMO
+from zhat.dgp import Embedding, InvertibleMLP, Pairs, Sphere, Uniform, VonMisesFisher
+from zhat.encoders import mlp
+from zhat.equivalence import AFFINE, ORTHOGONAL
+from zhat.errors import BadInput, RunFailed, TooFewRows, UnknownName
+from zhat.experiment import Budget, Row, run
+from zhat.experiment.running import seconds_per_step
+from zhat.fresh import Fresh
+from zhat.metrics import Recovery
+from zhat.objectives import InfoNCE
+
+ROW = Row(
+    name="tiny",
+    title="a tiny row",
+    process=Pairs(Uniform(Sphere(3)), VonMisesFisher(10.0), InvertibleMLP(layers=2)),
+    encoder=Fresh(mlp, 3, 3, widths=(8,), onto=Sphere(3)),
+    objective=InfoNCE(temperature=0.1),
+    budgets=(
+        Budget("short", steps=20, batch=64, lr=1e-2, rows=200, batches=2, profile_rows=200),
+        Budget("shorter", steps=10, batch=64, lr=1e-2, profile_rows=200),
+    ),
+)
+SHORT = ROW.budget("short")
+
+
+def test_a_row_can_name_its_own_folder():
+    short, shorter = ROW.budgets
+    assert ROW.folder(short).startswith("tiny/short-")
+    assert ROW.folder(short) != ROW.folder(shorter)
+    assert ROW.budget("shorter") is shorter
+    with pytest.raises(UnknownName, match="no budget named 'long'. Known: short, shorter"):
+        ROW.budget("long")
+
+
+def test_the_folder_of_a_row_is_the_same_in_every_process_and_tells_functions_apart():
+    def one(h, batch):
+        return h.mean()
+
+    def two(h, batch):
+        return h.sum()
+
+    folders = [replace(ROW, objective=objective).folder(SHORT) for objective in (one, two, lambda h, b: h.mean())]
+    assert len(set(folders)) == 3
+    assert " at 0x" not in str(replace(ROW, objective=one).settings(SHORT))
+
+
+def test_only_missing_seeds_are_trained(tmp_path):
+    told = []
+    how = {"out": tmp_path, "progress": lambda *now: told.append(now)}
+    first = run(ROW, SHORT, seeds=(0, 1), **how)
+    assert [r.seed for r in first] == [0, 1]
+    before = len(told)
+    assert before > 0
+    again = run(ROW, SHORT, seeds=(1, 2), **how)
+    assert len(told) == 2 * before
+    assert again[0] == first[1]
+    assert run(ROW, SHORT, seeds=(0, 1, 2), **how) == (*first, again[1])
+    assert len(told) == 2 * before
+    assert sorted(p.name for p in (tmp_path / ROW.folder(SHORT)).iterdir()) == ["seed-0", "seed-1", "seed-2"]
+
+
+def test_a_record_holds_prediction_raw_and_learned_scores(tmp_path):
+    (record,) = run(ROW, SHORT, seeds=(0,), out=tmp_path, measure=Recovery(AFFINE, holdout=0))
+    assert record.prediction.up_to is ORTHOGONAL
+    assert record.learned[AFFINE].n == 100
+    assert record.raw[AFFINE].value > 0.5
+    assert record.settings["objective"].startswith("InfoNCE(")
+    assert len(record.picture.z) == 100
+    assert len(record.picture.singular_values) == 3
+    assert record.curve.watched_name == "affine R2"
+    assert (record.by_paper.held_out, record.by_paper.n) == (False, 400)
+    assert record.held_out.held_out is True
+    assert record.held_out.low is not None
+
+
+def test_weights_may_be_left_behind(tmp_path):
+    run(ROW, SHORT, seeds=(0,), out=tmp_path, keep_weights=False)
+    (folder,) = zhat.runs.scan(tmp_path)
+    assert not (folder / "encoder.safetensors").exists()
+    assert zhat.runs.read(folder).seed == 0
+    with pytest.raises(BadInput, match="was kept without its weights"):
+        zhat.runs.weights(folder)
+
+
+def test_too_few_rows_for_scoring_are_refused_before_training(tmp_path):
+    wide = replace(ROW, process=replace(ROW.process, mixing=Embedding(50)), encoder=Fresh(mlp, 50, 3, widths=(8,)))
+    told = []
+    with pytest.raises(TooFewRows, match="Bring at least 510 rows"):
+        run(wide, SHORT, seeds=(0,), out=tmp_path, progress=lambda *now: told.append(now))
+    assert told == []
+
+
+def test_a_collapsed_seed_fails_the_run_and_the_others_are_kept(tmp_path):
+    class Dead(torch.nn.Module):
+        made = 0
+
+        def __init__(self):
+            super().__init__()
+            Dead.made += 1
+            self.inner = torch.nn.Linear(3, 3)
+            self.register_buffer("alive", torch.tensor(float(Dead.made != 2)))
+
+        def forward(self, x):
+            return self.alive * self.inner(x)
+
+    row = replace(ROW, encoder=Fresh(Dead), objective=InfoNCE())
+    Dead.made = -1  # one is made to look at its shape
+    with pytest.raises(RunFailed, match="a trained encoder has no score. seed 1: `h` is constant in 3 of 3 columns"):
+        run(row, SHORT, seeds=(0, 1, 2), out=tmp_path)
+    assert [p.name for p in zhat.runs.scan(tmp_path)] == ["seed-0", "seed-2"]
+
+
+def test_many_seeds_make_no_long_file_names(tmp_path):
+    checkpoints = []
+
+    def look(*now):
+        checkpoints.extend(p.name for p in tmp_path.rglob("checkpoint*"))
+
+    run(ROW, ROW.budget("shorter"), seeds=range(60), out=tmp_path, progress=look)
+    assert len(list(zhat.runs.scan(tmp_path))) == 60
+    assert all(len(name) < 60 for name in checkpoints)
+
+
+def test_seeds_must_differ(tmp_path):
+    with pytest.raises(BadInput, match="`seeds` must be different"):
+        run(ROW, SHORT, seeds=(0, 0), out=tmp_path)
+
+
+def test_the_time_of_a_step_is_measured():
+    assert 0 < seconds_per_step(ROW, SHORT, seeds=2, device="cpu") < 5
+
+
+def test_the_demo_is_a_row_whose_conditions_hold():
+    prediction = zhat.theory.predict(DEMO.process, DEMO.objective, DEMO.encoder)
+    assert prediction.holds == "yes"
