@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ParamSpec
@@ -131,6 +132,117 @@ def _caption(records: Any) -> str:
 
 @app.command()
 @_door
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="The paper's key, for instance zimmermann2021 (see zhat list papers).")],
+    table: Annotated[str | None, typer.Option(help="One table only, by its number.")] = None,
+    figure: Annotated[str | None, typer.Option(help="One figure only, by its number.")] = None,
+    row: Annotated[list[str] | None, typer.Option(help="One row only, for instance T1.1; may be repeated.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many seeds; the budget's number if not given.")] = None,
+    budget: Annotated[str, typer.Option(help="smoke (seconds), fast (minutes on a GPU) or paper.")] = "fast",
+    device: Annotated[str, typer.Option(help="Where to train: auto, cpu, cuda, cuda:1, …")] = "auto",
+    out: Annotated[Path, typer.Option(help="Folder for results and runs.")] = Path("reproduced"),
+    resume: Annotated[
+        bool, typer.Option(help="Keep what an earlier call finished; --no-resume trains the chosen rows again.")
+    ] = True,
+    keep_weights: Annotated[bool, typer.Option(help="Keep the trained encoders.")] = True,
+    executor: Annotated[
+        str | None, typer.Option(help="Spread rows: processes:4, or dask://HOST:PORT (needs zhat[dask]).")
+    ] = None,
+) -> None:
+    """Regenerate a paper's tables and figures, published and measured side by side.
+
+    Writes results.json, table.md, table.tex and report.html to OUT/PAPER/PART/BUDGET, and every run to OUT/runs. An
+    interrupted call goes on when it is started again. Without --table or --figure it does everything.
+    """
+    import torch
+
+    from zhat import experiment, papers
+    from zhat.progress import Growing, clock, compared
+    from zhat.report import write_comparison
+    from zhat.report.comparison import summary
+
+    found = papers.paper(paper)
+    if table is not None and figure is not None:
+        raise BadInput("--table and --figure were both given. Give one of them, or neither for everything.")
+    parts = found.parts if table is None and figure is None else (_part(found, table, figure),)
+    if row:
+        parts = _holding(parts, row)
+    where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    console = Console()
+    for part in parts:
+        rows = tuple(r.name for r in part.rows if not row or r.name in row)
+        needed = part.needed(tuple(part.row(name) for name in rows))
+        if not resume:
+            experiment.forget(part, needed, budget, out / "runs")
+        steps = {r.name: r.budget(budget).steps for r in needed}
+        folder = out / paper / part.name / (budget if not row else "+".join((budget, *rows)))
+        result = None
+        with _executor(executor) as spread, Growing(f"{paper}, {part.label}", steps, console=console) as growing:
+            for result in experiment.reproduce(
+                part,
+                budget=budget,
+                rows=rows,
+                seeds=seeds,
+                out=out / "runs",
+                device=where,
+                keep_weights=keep_weights,
+                executor=spread,
+                progress=growing.training,
+                notes=found.notes,
+            ):
+                growing.grown(result)
+                files = write_comparison(result, folder)
+        assert result is not None, "a table has at least one row"
+        console.print(compared(result))
+        console.print(summary(result), highlight=False)
+        console.print(f"Training took {clock(result.seconds)}. Page: {files['html']}", highlight=False, soft_wrap=True)
+
+
+def _part(paper: Any, table: str | None, figure: str | None) -> Any:
+    return paper.part("table", table) if table is not None else paper.part("figure", figure)
+
+
+def _holding(parts: Any, rows: list[str]) -> Any:
+    """The parts that hold the named rows; a name that no part holds is a mistake."""
+    known = [r.name for part in parts for r in part.rows]
+    for name in rows:
+        if name not in known:
+            raise UnknownName("row", name, known)
+    return tuple(part for part in parts if any(r.name in rows for r in part.rows))
+
+
+@contextmanager
+def _executor(where: str | None) -> Iterator[Any]:
+    """Something with `submit`, from the words of the command line."""
+    if where is None:
+        yield None
+        return
+    kind, _, rest = where.partition(":")
+    if kind == "processes" and rest.isdigit() and int(rest) > 0:
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        with ProcessPoolExecutor(int(rest), mp_context=get_context("spawn")) as pool:
+            yield pool
+    elif kind == "dask" and rest.startswith("//"):
+        try:
+            from distributed import Client
+        except ImportError:
+            raise MissingExtra("distributed", "dask", "spreading rows over a Dask cluster") from None
+        try:
+            client = Client(f"tcp:{rest}", timeout=10)
+        except OSError as error:
+            raise BadInput(
+                f"no Dask scheduler answers at {rest[2:]} ({error}). Start one with: dask scheduler."
+            ) from None
+        with client, client.get_executor() as pool:
+            yield pool
+    else:
+        raise BadInput(f"--executor must be processes:N or dask://HOST:PORT, but {where!r} came.")
+
+
+@app.command()
+@_door
 def report(
     run: Annotated[Path, typer.Argument(help="The folder of a run, or a folder that holds runs of one setting.")],
     out: Annotated[
@@ -170,12 +282,29 @@ _ROOMS = {
 @app.command("list")
 @_door
 def list_(
-    kind: Annotated[str | None, typer.Argument(help="One kind only, for instance metrics.")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(help="One kind only, for instance metrics; or the key of a paper.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="For a paper: the machine whose time is measured.")] = "auto",
 ) -> None:
-    """Show what there is: spaces, distributions, objectives, metrics, theorems, classes of maps."""
-    if kind is not None and kind not in _ROOMS:
-        raise UnknownName("kind", kind, _ROOMS)
+    """Show what there is: spaces, distributions, objectives, metrics, theorems, classes of maps, papers.
+
+    For a paper: its tables and figures, published scores, and how long each budget takes here, measured on a few steps.
+    """
+    from zhat import papers
+
     console = Console()
+    if kind in papers.names():
+        _list_paper(papers.paper(kind), device, console)
+        return
+    if kind is not None and kind not in (*_ROOMS, "papers"):
+        raise UnknownName("kind", kind, (*_ROOMS, "papers", *papers.names()))
+    if kind in (None, "papers"):
+        shown = Table(title="papers (zhat reproduce)", title_justify="left", show_header=False, box=None)
+        for name in papers.names():
+            shown.add_row(f"[bold]{name}[/bold]", papers.paper(name).title)
+        console.print(shown, highlight=False)
+        console.print()
     for name, (module, members) in _ROOMS.items():
         if kind not in (None, name):
             continue
@@ -200,6 +329,48 @@ def list_(
             table.add_row(member, escape(doc))
         console.print(table, highlight=False)
         console.print()
+
+
+def _list_paper(paper: Any, device: str, console: Console) -> None:
+    import torch
+
+    from zhat.experiment import seconds_per_step
+    from zhat.progress import clock
+
+    where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    console.print(f"[bold]{paper.key}[/bold]: {paper.title}", highlight=False)
+    measured: dict[Any, float] = {}
+    for part in paper.parts:
+        times: dict[str, dict[str, float]] = {}
+        needed = part.needed(part.rows)
+        with console.status(f"measuring a few steps of {part.label} on {where}"):
+            for row in needed:
+                for budget in row.budgets:
+                    key = (row.encoder, row.objective, budget.batch, budget.precision)
+                    if key not in measured:
+                        measured[key] = seconds_per_step(row, budget, seeds=1, device=where)
+                    times.setdefault(row.name, {})[budget.name] = measured[key] * budget.steps * budget.seeds
+        budgets = [budget.name for budget in part.rows[0].budgets]
+        table = Table(title=f"{part.label}, {part.score} in percent", title_justify="left")
+        table.add_column("row", no_wrap=True)
+        table.add_column("setting")
+        table.add_column("published", no_wrap=True, justify="right")
+        for name in budgets:
+            table.add_column(name, no_wrap=True, justify="right")
+        for row in needed:
+            spent = [clock(times[row.name][name]) for name in budgets]
+            table.add_row(row.name, escape(row.title), str(row.published or "–"), *spent)
+        total = [clock(sum(each[name] for each in times.values())) for name in budgets]
+        table.add_section()
+        table.add_row("", "all", "", *total)
+        console.print(table, highlight=False)
+    seeds = ", ".join(f"{b.name} {b.seeds}" for b in paper.parts[0].rows[0].budgets)
+    console.print(
+        f"Training time on {where}, one seed's measured step times the seeds of the budget ({seeds});\n"
+        "seeds that share a GPU take less.",
+        style="dim",
+        highlight=False,
+    )
 
 
 def main() -> None:

@@ -235,9 +235,9 @@ class Measured:
         published: the paper's number, if it prints one here.
         values: the score of each seed by the paper's own protocol.
         held_out: the same score of each seed, read on rows the fit has not seen.
-        low: lower end of the widest 95% bootstrap interval of the held-out scores.
-        high: upper end of it.
-        verdict: "reproduced", "exceeded" or "missed"; empty where nothing was published.
+        low: lowest end of the seeds' 95% bootstrap intervals of the held-out scores.
+        high: highest end of them.
+        verdict: "reproduced", "exceeded" or "missed"; empty where nothing was published or the budget is not judged.
     """
 
     published: Published | None

@@ -62,6 +62,20 @@ def test_a_stack_under_vmap_is_its_members_one_by_one():
         assert torch.allclose(a, b, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("rows", [90, 2**11])
+def test_the_last_layer_is_a_linear_layer_also_under_vmap(rows):
+    (_, *parameters), _ = case(rows=rows)
+    weight, bias = parameters[-2:]
+    h, up = torch.randn(2, rows, WIDTHS[-2], device=DEVICE), torch.randn(2, rows, WIDTHS[-1], device=DEVICE)
+    h.requires_grad_()
+    wanted = torch.baddbmm(bias[:, None].double(), h.double(), weight.double().transpose(1, 2))
+    got = torch.func.vmap(lambda *t: hidden._Last.apply(*(v[None] for v in t))[0])(h, weight, bias)
+    assert torch.allclose(got.double(), wanted, atol=1e-5)
+    gradients = [torch.autograd.grad((out * up.to(out)).sum(), (h, weight, bias)) for out in (got, wanted)]
+    for mine, theirs in zip(*gradients, strict=True):
+        assert (mine - theirs).norm() < 1e-5 * theirs.norm()
+
+
 def test_elsewhere_it_is_what_torch_does():
     tensors, _ = case(seeds=1)
     x, *parameters = (t[0].cpu() for t in tensors)

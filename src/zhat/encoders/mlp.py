@@ -6,14 +6,13 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-import torch
 from torch import Tensor, nn
 
 from zhat import _checks, randomness
 from zhat.dgp.spaces import Space
 from zhat.encoders.outputs import output
 from zhat.errors import BadInput
-from zhat.kernels import hidden_layers
+from zhat.kernels import hidden_layers, last_layer
 
 
 class Hidden(nn.Module):
@@ -41,8 +40,8 @@ class Last(nn.Linear):
 
     def forward(self, h: Tensor) -> Tensor:
         """`(…, width) -> (…, dim)`."""
-        with torch.autocast(h.device.type, enabled=False):
-            return super().forward(h.to(self.weight.dtype))
+        rows = h.reshape(-1, h.shape[-1])
+        return last_layer(rows, self.weight, self.bias).reshape(*h.shape[:-1], self.out_features)
 
 
 def mlp(

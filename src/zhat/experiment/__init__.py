@@ -1,8 +1,20 @@
 """From a setting to records and tables: declare rows, train what is missing, set it beside the published numbers."""
 
-from zhat.experiment.reproducing import reproduce, verdict
-from zhat.experiment.running import run
+from zhat.experiment.reproducing import forget, reproduce, verdict
+from zhat.experiment.running import run, seconds_per_step
 from zhat.experiment.scoring import score
 from zhat.experiment.settings import Budget, Paper, Row, Sweep, Table
 
-__all__ = ["score", "run", "reproduce", "verdict", "Budget", "Row", "Table", "Sweep", "Paper"]
+__all__ = [
+    "score",
+    "run",
+    "reproduce",
+    "verdict",
+    "forget",
+    "seconds_per_step",
+    "Budget",
+    "Row",
+    "Table",
+    "Sweep",
+    "Paper",
+]

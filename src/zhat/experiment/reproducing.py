@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
@@ -86,6 +87,12 @@ def reproduce(
         ready = tuple(r for r in chosen if all(t.name in finished for t in part.needed((r,))))
         if row in chosen or row is tasks[-1]:
             yield _assemble(part, chosen, ready, finished, budget, count, device, notes)
+
+
+def forget(part: Table | Sweep, rows: Sequence[Row], budget: str, out: Path | str) -> None:
+    """Remove the runs and checkpoints of these rows at a budget, so that they are trained again."""
+    for row in rows:
+        shutil.rmtree(Path(out) / part.paper / part.name / row.folder(row.budget(budget)), ignore_errors=True)
 
 
 def _run_all(
@@ -183,16 +190,16 @@ def _row_result(
     identity = supervised = None
     if row.identity is not None:
         scores = [identity_score(part.measure, replace(row.process, seed=s), budget, str(device)) for s in seeds]
-        identity = _measured([a for a, _ in scores], [b for _, b in scores], row.identity)
+        identity = _measured([a for a, _ in scores], [b for _, b in scores], row.identity, judged=budget.judged)
     if row.supervised:
         reference = part.row(row.supervised)
-        supervised = _of_records(finished[row.supervised], reference.published)
+        supervised = _of_records(finished[row.supervised], reference.published, judged=budget.judged)
     return RowResult(
         name=row.name,
         title=row.title,
         failure=row.failure,
         prediction=records[0].prediction,
-        learned=_of_records(records, row.published, failure=row.failure),
+        learned=_of_records(records, row.published, failure=row.failure, judged=budget.judged),
         identity=identity,
         supervised=supervised,
         curves=tuple(r.curve for r in records),
@@ -207,14 +214,21 @@ def identity_score(measure: Recovery, world: Any, budget: Budget, device: str) -
     return both_ways(measure, nn.Identity(), world, budget, device)
 
 
-def _of_records(records: Sequence[Record], published: Published | None, *, failure: bool = False) -> Measured:
+def _of_records(
+    records: Sequence[Record], published: Published | None, *, judged: bool, failure: bool = False
+) -> Measured:
     by_paper = [r.by_paper for r in records if r.by_paper is not None]
     held_out = [r.held_out for r in records if r.held_out is not None]
-    return _measured(by_paper, held_out, published, failure=failure)
+    return _measured(by_paper, held_out, published, judged=judged, failure=failure)
 
 
 def _measured(
-    by_paper: Sequence[Score], held_out: Sequence[Score], published: Published | None, *, failure: bool = False
+    by_paper: Sequence[Score],
+    held_out: Sequence[Score],
+    published: Published | None,
+    *,
+    judged: bool,
+    failure: bool = False,
 ) -> Measured:
     values = tuple(100 * s.value for s in by_paper)
     lows, highs = [s.low for s in held_out if s.low is not None], [s.high for s in held_out if s.high is not None]
@@ -224,7 +238,7 @@ def _measured(
         held_out=tuple(100 * s.value for s in held_out),
         low=100 * min(lows) if lows else None,
         high=100 * max(highs) if highs else None,
-        verdict=verdict(published, values, failure=failure) if published is not None else "",
+        verdict=verdict(published, values, failure=failure) if published is not None and judged else "",
     )
 
 

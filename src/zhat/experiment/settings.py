@@ -32,6 +32,7 @@ class Budget:
         batches: how many batches of fresh rows the paper's score is averaged over.
         rows: rows in each of them.
         profile_rows: rows for the profile of classes; half of them are held out.
+        judged: whether scores are worth comparing with published ones; False for budgets that only try the machinery.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Budget:
     batches: int = 10
     rows: int = 6144
     profile_rows: int = 4096
+    judged: bool = True
 
 
 @dataclass(frozen=True)
@@ -209,6 +211,11 @@ class Paper:
     tables: tuple[Table, ...] = ()
     figures: tuple[Sweep, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Table | Sweep, ...]:
+        """Everything that can be reproduced."""
+        return (*self.tables, *self.figures)
 
     def part(self, kind: str, number: str) -> Table | Sweep:
         """The table or figure with that number."""

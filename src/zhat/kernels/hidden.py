@@ -1,13 +1,14 @@
-"""The hidden layers of a stack of perceptrons: linear maps with leaky ReLU between them, forward and backward by hand.
+"""The layers of a stack of perceptrons: linear maps with leaky ReLU between them, forward and backward by hand.
 
 On a GPU, bias and activation are one pass over memory, and the gradient of the bias is summed in the same pass as the
 gradient of the activation. Under autocast the products run in low precision on buffers padded to multiples of 64;
-weights, their gradients and the first layer, whose inputs are observations, stay in float32. Elsewhere it is what
-`torch.nn` does.
+weights, their gradients, the first layer, whose inputs are observations, and the last, whose outputs are compared,
+stay in float32. Elsewhere it is what `torch.nn` does.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -46,6 +47,40 @@ def hidden_layers(x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]
         return out[0].to(x.dtype)
 
 
+def last_layer(h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """$W h + b$ in float32 also under autocast, `(rows, width) -> (rows, out)`: distances need the digits."""
+    with torch.autocast(h.device.type, enabled=False):
+        h = h.to(weight.dtype)
+        if not h.is_cuda:
+            return F.linear(h, weight, bias)
+        out: Tensor = _Last.apply(h[None], weight[None], bias[None])
+        return out[0]
+
+
+class _Last(Function):
+    """`(stack, rows, width), (stack, out, width), (stack, out) -> (stack, rows, out)`."""
+
+    @staticmethod
+    def forward(h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return torch.baddbmm(bias[:, None], h, weight.transpose(1, 2))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[:2])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
+        h, weight = ctx.saved_tensors
+        to_h = torch.bmm(gradient, weight) if ctx.needs_input_grad[0] else None
+        return to_h, _over_rows(gradient, h), gradient.sum(1)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, h: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, int]:
+        stacked = (stack(t, dim, info.batch_size) for t, dim in zip((h, weight, bias), in_dims, strict=True))
+        return unstack(_Last.apply(*stacked), info.batch_size), 0
+
+
 class _Hidden(Function):
     """`(stack, rows, m)` and `(stack, out, in), (stack, out)` for each layer `-> (stack, rows, out)`."""
 
@@ -78,7 +113,7 @@ class _Hidden(Function):
         out: list[Tensor | None] = []
         for i in reversed(range(len(wides))):
             g, bias = bending().unbend(g, activations[i], ctx.slope)
-            weight = _products(g.transpose(1, 2), inputs[i])
+            weight = _over_rows(g, inputs[i])
             shape = ctx.shapes[2 * i]
             out = [weight[:, : shape[1], : shape[2]], bias[:, : shape[1]], *out]
             if i or ctx.needs_input_grad[0]:
@@ -93,11 +128,21 @@ class _Hidden(Function):
         return tuple(unstack(o, info.batch_size) for o in out), (0,) * len(out)
 
 
-def _products(a: Tensor, b: Tensor) -> Tensor:
-    """Batched products of low-precision factors, summed and returned in float32."""
+def _over_rows(a: Tensor, b: Tensor) -> Tensor:
+    """The gradient of a weight, `(stack, rows, m), (stack, rows, n) -> (stack, m, n)`, summed in float32.
+
+    Rows are many and a small result has few tiles, which would leave most of a GPU idle: then rows are summed in
+    pieces first.
+    """
+    rows, m, n = a.shape[1], a.shape[2], b.shape[2]
+    pieces = math.gcd(rows, 32) if m * n <= 2**14 and rows >= 2**11 else 1
+    across = a.unflatten(1, (pieces, -1)).flatten(0, 1).transpose(1, 2)
+    b = b.unflatten(1, (pieces, -1)).flatten(0, 1)
     if a.dtype != b.dtype or a.dtype == torch.float32:
-        return torch.bmm(a.float(), b.float())
-    return torch.bmm(a, b, out_dtype=torch.float32)
+        out = torch.bmm(across.float(), b.float())
+    else:
+        out = torch.bmm(across, b, out_dtype=torch.float32)
+    return out if pieces == 1 else out.unflatten(0, (-1, pieces)).sum(1)
 
 
 def _padded(weight: Tensor, dtype: torch.dtype, *, inputs: int) -> Tensor:

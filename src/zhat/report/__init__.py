@@ -1,5 +1,6 @@
-"""Pages: one self-contained HTML file from what a record holds."""
+"""Pages and tables from what records and results hold."""
 
+from zhat.report.comparison import write_comparison
 from zhat.report.html import render, write
 
-__all__ = ["write", "render"]
+__all__ = ["write", "render", "write_comparison"]

@@ -111,6 +111,96 @@ def lines(
     return _svg(width, height, body, f"{y_name} against {x_name}")
 
 
+@dataclass(frozen=True)
+class Pair:
+    """A row of a table: our seeds beside the published mean and standard deviation."""
+
+    name: str
+    values: Sequence[float]
+    published: tuple[float, float] | None
+    verdict: str
+
+
+def against_published(pairs: Sequence[Pair], x_name: str) -> str:
+    """One line for each row: a tick and its range for the published score, a dot for each of our seeds."""
+    width, row, top = 920.0, 26.0, 16.0
+    height = top + row * len(pairs) + 44
+    ends = [v for p in pairs for v in p.values] + [p.published[0] for p in pairs if p.published]
+    x = Axis(*_around(ends), 74.0, width - 20)
+    body = [_line(x(t), top - 8, x(t), height - 40, "grid") for t in x.ticks(8)]
+    body += [_text(x(t), height - 24, f"{t:g}") for t in x.ticks(8)]
+    for i, pair in enumerate(pairs):
+        y = top + row * (i + 0.5)
+        body.append(_text(64, y + 4, pair.name, kind="label", anchor="end"))
+        if pair.published:
+            mean, slack = pair.published[0], max(2 * pair.published[1], 0.3)
+            body.append(_line(x(mean - slack), y, x(mean + slack), y, "range"))
+            body.append(_line(x(mean), y - 8, x(mean), y + 8, "chance"))
+        kind = "learned lost" if pair.verdict == "missed" else "learned"
+        body += [
+            f'<circle class="{kind}" cx="{x(v):.1f}" cy="{y:.1f}" r="4"><title>{v:.2f}</title></circle>'
+            for v in pair.values
+        ]
+    body.append(_text((x.start + x.end) / 2, height - 6, x_name, kind="label"))
+    return _svg(width, height, body, f"{x_name}: published and measured")
+
+
+def sweep(
+    x: Sequence[float],
+    values: Sequence[Sequence[float]],
+    second: Sequence[float],
+    mark: float,
+    *,
+    names: tuple[str, str, str, str],
+) -> str:
+    """Scores of every seed along a logarithmic axis, a second quantity on the right axis, and a marked value.
+
+    Args:
+        x: values on the axis, above 0.
+        values: scores at each x, one for each seed.
+        second: a second quantity at each x, between 0 and 1.
+        mark: a value on the axis.
+        names: of the axis, the scores, the second quantity and the mark.
+    """
+    width, height = 720.0, 380.0
+    ends = [math.log10(v) for v in (*x, mark)]
+    across = Axis(*_around(ends), 64, width - 62)
+    means = [sum(v) / len(v) for v in values]
+    left = Axis(min(0.0, *(v for each in values for v in each)), 100.0, height - 52, 20)
+    right = Axis(0.0, 1.0, height - 52, 20)
+    body = [_line(across.start, left(t), across.end, left(t), "grid") for t in left.ticks()]
+    body += [_text(across.start - 8, left(t) + 4, f"{t:g}", anchor="end") for t in left.ticks()]
+    body += [_text(across.end + 8, right(t) + 4, f"{t:.1f}", anchor="start") for t in right.ticks()]
+    body += [_text(across(math.log10(v)), height - 32, f"{v:.3g}") for v in x]
+    body.append(_line(across(math.log10(mark)), 20, across(math.log10(mark)), height - 52, "mark"))
+    body.append(_text(across(math.log10(mark)) - 6, 34, names[3], anchor="end"))
+    for series, axis, kind in ((means, left, "line"), (second, right, "line second")):
+        points = " ".join(f"{across(math.log10(u)):.1f},{axis(v):.1f}" for u, v in zip(x, series, strict=True))
+        body.append(f'<polyline class="{kind}" points="{points}"/>')
+    for u, each in zip(x, values, strict=True):
+        place = f'cx="{across(math.log10(u)):.1f}"'
+        body += [
+            f'<circle class="learned" {place} cy="{left(v):.1f}" r="4"><title>{v:.2f}</title></circle>' for v in each
+        ]
+    body.append(_text((across.start + across.end) / 2, height - 8, names[0], kind="label"))
+    body.append(_text(18, height / 2 - 16, names[1], kind="label", turn=True))
+    body.append(_text(width - 10, height / 2 - 16, names[2], kind="label", turn=True))
+    return _svg(width, height, body, f"{names[1]} against {names[0]}")
+
+
+_ALONE = """<style>
+text { font: 12px sans-serif; fill: #5b6470; } .label { fill: #1c1f24; } .grid { stroke: #e3e6ea; }
+.line { fill: none; stroke-width: 2; stroke: #1f5fbf; } .second { stroke: #b4541a; stroke-dasharray: 5 4; }
+.mark { stroke: #8a929c; stroke-width: 1.5; stroke-dasharray: 2 3; } .learned { fill: #1f5fbf; }
+</style><rect width="100%" height="100%" fill="#ffffff"/>"""
+
+
+def alone(svg: str) -> str:
+    """A chart as a file of its own, in the colours of a light page."""
+    head, body = svg.split(">", 1)
+    return f'{head} xmlns="http://www.w3.org/2000/svg">{_ALONE}{body}\n'
+
+
 def scatter(a: Sequence[float], b: Sequence[float], x_name: str, y_name: str, caption: str) -> str:
     """Points with the diagonal on which they should lie."""
     size = 190.0

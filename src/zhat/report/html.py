@@ -34,9 +34,15 @@ def render(records: Record | Sequence[Record]) -> str:
     records = (records,) if isinstance(records, Record) else tuple(records)
     if not records:
         raise BadInput("a report needs at least one finished run.")
+    return fill("run.html", _page(records))
+
+
+def fill(template: str, words: dict[str, Any]) -> str:
+    """A template of this room, filled; the style is part of the page."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    source = resources.files("zhat.report").joinpath("template.html").read_text(encoding="utf-8")
-    return environment.from_string(source).render(**_page(records))
+    here = resources.files("zhat.report")
+    style = Markup(here.joinpath("style.css").read_text(encoding="utf-8"))
+    return environment.from_string(here.joinpath(template).read_text(encoding="utf-8")).render(style=style, **words)
 
 
 def _page(records: tuple[Record, ...]) -> dict[str, Any]:

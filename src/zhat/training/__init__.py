@@ -1,6 +1,6 @@
 """Training: `train` and its schedules."""
 
 from zhat.training.loop import Run, train
-from zhat.training.schedules import Annealed, Constant, Cosine
+from zhat.training.schedules import Annealed, Constant, Cosine, Plateau
 
-__all__ = ["train", "Run", "Constant", "Cosine", "Annealed"]
+__all__ = ["train", "Run", "Constant", "Cosine", "Plateau", "Annealed"]

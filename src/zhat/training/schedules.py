@@ -30,12 +30,28 @@ class Cosine:
 
 
 @dataclass(frozen=True)
+class Plateau:
+    """The learning rate rises over the first share `warmup` of the steps, stays, and falls to 0 over the last `fall`.
+
+    For losses whose signal is weak against their noise: nearly all steps are taken at a rate that makes progress.
+    """
+
+    warmup: float = 0.02
+    fall: float = 0.3
+
+    def __call__(self, step: int, steps: int) -> float:
+        """The factor at a step."""
+        rise, left = self.warmup * steps, self.fall * steps
+        return min(1.0, (step + 1) / (rise + 1), (steps - step) / max(left, 1.0))
+
+
+@dataclass(frozen=True)
 class Annealed:
     r"""A factor that begins at `start` and ends at 1, for the `sharpness` of a loss.
 
-    The representation is stretched by this factor inside the loss. Stretching by s is a temperature of $\tau / s^2$ for dot
-    products and $\tau / s^p$ for the p-th power of a norm. A blunt loss finds its way round local minima, a sharp one tells
-    near rows apart and finds weak latents; whichever the loss as given is not, start there.
+    The representation is stretched by this factor inside the loss. Stretching by s is a temperature of $\tau / s^2$
+    for dot products and $\tau / s^p$ for the p-th power of a norm. A blunt loss finds its way round local minima, a
+    sharp one tells near rows apart and finds weak latents; whichever the loss as given is not, start there.
 
     Attributes:
         start: factor during the first share `hold` of the steps; from there it moves geometrically.

@@ -75,11 +75,11 @@ class Step:
 
     def update(self, x: Tensor, z: Tensor | None, label: Tensor | None, sharpness: Tensor | None) -> Tensor:
         """Forward, backward and Adam; returns the losses, `(seeds,)`."""
-        with _precision(self.precision):
-            loss = self.stack.losses(x, z, label, sharpness)
-        for parameter in self.stack.parameters.values():
-            parameter.grad = None
-        with _precision(self.precision):
+        with _products(self.precision):
+            with torch.autocast("cuda", dtype=torch.bfloat16, enabled=self.precision == "bf16", cache_enabled=False):
+                loss = self.stack.losses(x, z, label, sharpness)
+            for parameter in self.stack.parameters.values():
+                parameter.grad = None
             loss.sum().backward()
         self.adam.step()
         return loss.detach()
@@ -170,12 +170,11 @@ def _set_rate(group: dict[str, object], rate: float) -> None:
 
 
 @contextmanager
-def _precision(name: str) -> Iterator[None]:
-    """The arithmetic of matrix products inside the block."""
+def _products(precision: str) -> Iterator[None]:
+    """The arithmetic of float32 matrix products inside the block."""
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     try:
-        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=name == "bf16", cache_enabled=False):
-            yield
+        yield
     finally:
         torch.set_float32_matmul_precision(before)

@@ -1,0 +1,208 @@
+"""A table or a figure of a paper beside ours: JSON, Markdown, LaTeX and an HTML page. Renders, never computes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from zhat._files import make_folder, write_whole
+from zhat.citing import cite
+from zhat.report import figures
+from zhat.report.html import fill
+from zhat.results import Measured, RowResult, SweepResult, TableResult, to_json
+
+Result = TableResult | SweepResult
+
+
+def write_comparison(result: Result, folder: Path | str) -> dict[str, Path]:
+    """Write `results.json`, `table.md`, `table.tex`, `report.html`, and `figure.svg` for a figure.
+
+    Args:
+        result: a table or figure of a paper, published and measured.
+        folder: where the files go; each is replaced as a whole.
+
+    Returns:
+        The files by their kind: "json", "markdown", "latex", "html" and, for a figure, "svg".
+    """
+    folder = make_folder(folder)
+    texts = {
+        "json": ("results.json", to_json(result) + "\n"),
+        "markdown": ("table.md", markdown(result)),
+        "latex": ("table.tex", latex(result)),
+        "html": ("report.html", page(result)),
+    }
+    if isinstance(result, SweepResult) and result.rows:
+        texts["svg"] = ("figure.svg", figures.alone(plot(result)))
+    return {kind: write_whole(folder / name, text) for kind, (name, text) in texts.items()}
+
+
+def markdown(result: Result) -> str:
+    """The result as a Markdown table with its rule and provenance."""
+    header, rows = cells(result)
+    lines = [
+        f"**{result.paper}, {result.label}** ({_about(result)})",
+        "",
+        result.caption,
+        "",
+        "| " + " | ".join(header) + " |",
+        "|" + "---|" * len(header),
+        *("| " + " | ".join(row) + " |" for row in rows),
+        "",
+        summary(result),
+        "",
+        *([f"Rule. {result.rule}", ""] if isinstance(result, TableResult) else []),
+        *(f"- {note}" for note in result.notes),
+        "",
+        "Produced by " + "; ".join(f"{key}: {value}" for key, value in result.provenance.items()) + ".",
+    ]
+    return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
+
+
+_LATEX = {"%": r"\%", "±": r"$\pm$", "_": r"\_", "&": r"\&", "#": r"\#", "²": "$^2$", "–": "--", "|": r"$\mid$"}
+
+
+def latex(result: Result) -> str:
+    """The result as a LaTeX table for the booktabs package."""
+    header, rows = cells(result)
+
+    def escaped(text: str) -> str:
+        return "".join(_LATEX.get(c, c) for c in text)
+
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{escaped(result.caption)} {escaped(_about(result).capitalize())}; \cite{{{result.paper}}}.}}",
+        r"\begin{tabular}{l" + "l" * (len(header) - 1) + "}",
+        r"\toprule",
+        " & ".join(escaped(h) for h in header) + r" \\",
+        r"\midrule",
+        *(" & ".join(escaped(c) for c in row) + r" \\" for row in rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def cells(result: Result) -> tuple[list[str], list[list[str]]]:
+    """Header and rows as text, the same in every format."""
+    if isinstance(result, SweepResult):
+        header = ["point", result.x_name, result.second_name, result.score, "held out"]
+        rows = [
+            [r.name, f"{x:g}", f"{s:.3f}", str(r.learned), _held_out(r.learned)]
+            for r, x, s in zip(result.rows, result.x, result.second, strict=True)
+        ]
+        return header, rows
+    header = ["row", "setting", "published", "ours", "held out", "verdict", "identity", "supervised"]
+    rows = []
+    for r in result.rows:
+        published = r.learned.published
+        rows.append(
+            [
+                r.name,
+                r.title,
+                str(published) if published else "–",
+                str(r.learned),
+                _held_out(r.learned),
+                r.learned.verdict or "not judged",
+                _against(r.identity),
+                _against(r.supervised),
+            ]
+        )
+    return header, rows
+
+
+def summary(result: Result) -> str:
+    """One sentence: how many rows have which verdict, or whether the claim holds."""
+    missing = result.expected - len(result.rows)
+    open_ = f" {missing} of {result.expected} are not finished." if missing else ""
+    if isinstance(result, SweepResult):
+        if result.holds is None:
+            return f"The claim is not judged: {result.claim}.{open_}"
+        return f"The paper's claim {'holds' if result.holds else 'does not hold'}: {result.claim}.{open_}"
+    counts = ", ".join(f"{count} {name}" for name, count in result.verdicts.items())
+    if not counts:
+        return f"{len(result.rows)} rows, not judged: budget {result.budget} only tries the machinery.{open_}"
+    return f"{counts}, of {len(result.rows)} rows.{open_}"
+
+
+def _held_out(measured: Measured) -> str:
+    mean = sum(measured.held_out) / len(measured.held_out)
+    if measured.low is None or measured.high is None:
+        return f"{mean:.2f}"
+    return f"{mean:.2f} [{measured.low:.2f}, {measured.high:.2f}]"
+
+
+def _against(measured: Measured | None) -> str:
+    if measured is None:
+        return "–"
+    return f"{measured} (published {measured.published})" if measured.published else str(measured)
+
+
+def _about(result: Result) -> str:
+    seeds = sorted({len(r.seeds) for r in result.rows})
+    count = " or ".join(str(n) for n in seeds) or "no"
+    return f"{result.score} in percent, mean ± standard deviation over {count} seeds, budget {result.budget}"
+
+
+def plot(result: SweepResult) -> str:
+    """The figure of a sweep as SVG."""
+    return figures.sweep(
+        result.x,
+        [r.learned.values for r in result.rows],
+        result.second,
+        result.mark,
+        names=(result.x_name, f"{result.score} (%)", result.second_name, result.mark_name),
+    )
+
+
+def page(result: Result) -> str:
+    """One self-contained HTML page."""
+    header, rows = cells(result)
+    return fill(
+        "comparison.html",
+        {
+            "result": result,
+            "about": _about(result),
+            "summary": summary(result),
+            "header": header,
+            "rows": rows,
+            "verdict_at": header.index("verdict") if "verdict" in header else -1,
+            "plot": Markup(plot(result)) if isinstance(result, SweepResult) and result.rows else None,
+            "compared": Markup(_compared(result)) if isinstance(result, TableResult) and result.rows else None,
+            "rule": result.rule if isinstance(result, TableResult) else None,
+            "details": [_detail(row, result) for row in result.rows],
+            "bibtex": cite(result.paper),
+        },
+    )
+
+
+def _compared(result: TableResult) -> str:
+    return figures.against_published(
+        [
+            figures.Pair(
+                r.name,
+                r.learned.values,
+                (r.learned.published.mean, r.learned.published.std) if r.learned.published else None,
+                r.learned.verdict,
+            )
+            for r in result.rows
+        ],
+        f"{result.score} (%)",
+    )
+
+
+def _detail(row: RowResult, result: Result) -> dict[str, Any]:
+    losses = [(f"seed {s}", c.steps, c.loss) for s, c in zip(row.seeds, row.curves, strict=True)]
+    seen = [(f"seed {s}", c.watched_steps, c.watched) for s, c in zip(row.seeds, row.curves, strict=True) if c.watched]
+    name = row.curves[0].watched_name if row.curves else ""
+    return {
+        "row": row,
+        "values": ", ".join(f"{v:.2f}" for v in row.learned.values),
+        "held_out": ", ".join(f"{v:.2f}" for v in row.learned.held_out),
+        "loss": Markup(figures.lines(losses, "step", "loss")) if losses else None,
+        "watched": Markup(figures.lines(seen, "step", name, y_range=(0, 1))) if seen else None,
+        "settings": result.settings.get(row.name, {}),
+    }
