@@ -15,11 +15,14 @@ PUBLIC = {
     "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Batch Pairs",
     "zhat.encoders": "mlp output OntoBox OntoSphere",
     "zhat.objectives": "InfoNCE Dot NegativeLp Supervised",
-    "zhat.kernels": "pairwise_logsumexp hidden_layers",
+    "zhat.kernels": "pairwise_logsumexp hidden_layers last_layer",
     "zhat.metrics": "Moments ALIGNABLE Alignment align Agreement r2 pearson spearman Recovery linear_r2 mcc profile "
     "singular_values distance_from_orthogonal",
+    "zhat.training": "train Run Constant Cosine Plateau Annealed",
+    "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Paper",
+    "zhat.papers": "names paper",
     "zhat.theory": "predict Theorem THEOREMS",
-    "zhat.report": "write render",
+    "zhat.report": "write render write_comparison",
     "zhat.testing": "check_space check_distribution check_conditional check_mixing check_objective check_metric",
 }
 

@@ -32,7 +32,7 @@ def test_version():
 
 
 def test_commands_are_the_documented_ones():
-    assert sorted(COMMANDS) == ["demo", "list", "report"]
+    assert sorted(COMMANDS) == ["demo", "list", "report", "reproduce"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

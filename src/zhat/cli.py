@@ -244,15 +244,25 @@ def _executor(where: str | None) -> Iterator[Any]:
 @app.command()
 @_door
 def report(
-    run: Annotated[Path, typer.Argument(help="The folder of a run, or a folder that holds runs of one setting.")],
+    run: Annotated[
+        Path,
+        typer.Argument(help="A run's folder, a folder of runs of one setting, or a results.json of zhat reproduce."),
+    ],
     out: Annotated[
-        Path | None, typer.Option(help="The page to write; report.html in that folder if not given.")
+        Path | None, typer.Option(help="The page to write, for runs; the folder to write to, for a results.json.")
     ] = None,
 ) -> None:
-    """Write the HTML page of finished runs."""
+    """Write the HTML page of finished runs, or page and tables of a reproduced table or figure."""
     from zhat import report as pages
     from zhat import runs
+    from zhat.results import SweepResult, TableResult, from_json
 
+    if run.is_file():
+        result = from_json(run.read_text(encoding="utf-8", errors="replace"))
+        if not isinstance(result, TableResult | SweepResult):
+            raise BadInput(f"{run} holds no table or figure of a paper. Give a results.json of zhat reproduce.")
+        print(pages.write_comparison(result, out or run.parent)["html"])
+        return
     records = [runs.read(folder) for folder in runs.scan(run)]
     if not records:
         raise BadInput(f"{run} holds no finished run. A run is a folder named seed-… with a run.json.")

@@ -242,6 +242,9 @@ def test_a_resample_without_variance_does_not_break_the_interval():
     assert -1 < score.low <= score.value <= score.high <= 1
     rare = torch.zeros(200, 1)
     rare[:3] = 1.0
+
+    def ten():
+        return [Recovery(AFFINE, seed=seed)(rare, rare + 0.1 * torch.randn(200, 1)) for seed in range(10)]
+
     with pytest.raises(BadInput, match="no interval can be given|constant among the rows read"):
-        for seed in range(10):
-            Recovery(AFFINE, seed=seed)(rare, rare + 0.1 * torch.randn(200, 1))
+        ten()

@@ -250,5 +250,7 @@ def _provenance(every: Iterable[Sequence[Record]]) -> dict[str, Any]:
             for key, value in record.provenance.items():
                 if value and str(value) not in found.setdefault(key, []):
                     found[key].append(str(value))
+    if len(found.get("date", [])) > 1:
+        found["date"] = [f"{min(found['date'])} to {max(found['date'])}"]
     out = {key: values[0] if len(values) == 1 else "; ".join(values) for key, values in found.items()}
     return {"assembled with": runs.version(), **out}

@@ -48,14 +48,14 @@ def markdown(result: Result) -> str:
         "",
         "| " + " | ".join(header) + " |",
         "|" + "---|" * len(header),
-        *("| " + " | ".join(row) + " |" for row in rows),
+        *("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows),
         "",
         summary(result),
         "",
         *([f"Rule. {result.rule}", ""] if isinstance(result, TableResult) else []),
         *(f"- {note}" for note in result.notes),
         "",
-        "Produced by " + "; ".join(f"{key}: {value}" for key, value in result.provenance.items()) + ".",
+        "Provenance. " + "; ".join(f"{key}: {value}" for key, value in result.provenance.items()) + ".",
     ]
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
 
@@ -73,7 +73,7 @@ def latex(result: Result) -> str:
     lines = [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{escaped(result.caption)} {escaped(_about(result).capitalize())}; \cite{{{result.paper}}}.}}",
+        rf"\caption{{{escaped(result.caption)} {escaped(_about(result))}; \cite{{{result.paper}}}.}}",
         r"\begin{tabular}{l" + "l" * (len(header) - 1) + "}",
         r"\toprule",
         " & ".join(escaped(h) for h in header) + r" \\",
@@ -95,7 +95,16 @@ def cells(result: Result) -> tuple[list[str], list[list[str]]]:
             for r, x, s in zip(result.rows, result.x, result.second, strict=True)
         ]
         return header, rows
-    header = ["row", "setting", "published", "ours", "held out", "verdict", "identity", "supervised"]
+    header = [
+        "row",
+        "setting",
+        "published",
+        "ours",
+        "held out",
+        "verdict",
+        "identity (published)",
+        "supervised (published)",
+    ]
     rows = []
     for r in result.rows:
         published = r.learned.published
@@ -138,13 +147,13 @@ def _held_out(measured: Measured) -> str:
 def _against(measured: Measured | None) -> str:
     if measured is None:
         return "–"
-    return f"{measured} (published {measured.published})" if measured.published else str(measured)
+    return f"{measured} ({measured.published})" if measured.published else str(measured)
 
 
 def _about(result: Result) -> str:
     seeds = sorted({len(r.seeds) for r in result.rows})
     count = " or ".join(str(n) for n in seeds) or "no"
-    return f"{result.score} in percent, mean ± standard deviation over {count} seeds, budget {result.budget}"
+    return f"{result.score} in percent: mean ± standard deviation over {count} seeds, budget {result.budget}"
 
 
 def plot(result: SweepResult) -> str:
@@ -161,6 +170,9 @@ def plot(result: SweepResult) -> str:
 def page(result: Result) -> str:
     """One self-contained HTML page."""
     header, rows = cells(result)
+    bounds = [(r[0], r[1], r[-2], r[-1]) for r in rows] if isinstance(result, TableResult) else []
+    if bounds:
+        header, rows = header[:-2], [row[:-2] for row in rows]
     return fill(
         "comparison.html",
         {
@@ -169,6 +181,7 @@ def page(result: Result) -> str:
             "summary": summary(result),
             "header": header,
             "rows": rows,
+            "bounds": bounds,
             "verdict_at": header.index("verdict") if "verdict" in header else -1,
             "plot": Markup(plot(result)) if isinstance(result, SweepResult) and result.rows else None,
             "compared": Markup(_compared(result)) if isinstance(result, TableResult) and result.rows else None,
