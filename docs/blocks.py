@@ -1,9 +1,12 @@
-"""The blocks of README.md that hold measured results, written from results/: python docs/blocks.py [--check]."""
+"""The blocks of our pages that hold measured results, written from results/: python docs/blocks.py [--check]."""
 
 import json
 import re
 import sys
 from pathlib import Path
+
+from zhat.report.comparison import summary
+from zhat.results import from_json
 
 ROOT = Path(__file__).parent.parent
 
@@ -34,21 +37,52 @@ def benchmarks():
     return "\n".join(rows) + f"\n\nMeasured on {data['machine']}."
 
 
-BLOCKS = {"demo": demo, "benchmarks": benchmarks}
+def compared(part, budget="fast"):
+    path = ROOT / "results" / "zimmermann2021" / part / budget / "results.json"
+    if not path.exists():
+        return "Not measured yet."
+    result = from_json(path.read_text(encoding="utf-8"))
+    rows = ["| row | setting | published | ours | held out | verdict |", "|---|---|---|---|---|---|"]
+    for row in result.rows:
+        held_out = sum(row.learned.held_out) / len(row.learned.held_out)
+        setting = row.title.replace("|", r"\|")
+        rows.append(
+            f"| {row.name} | {setting} | {row.learned.published} | {row.learned} | {held_out:.2f} | {row.learned.verdict} |"
+        )
+    about = result.provenance
+    return "\n".join(
+        [
+            *rows,
+            "",
+            f"{summary(result)} {len(result.rows[0].seeds)} seeds, budget {budget}, "
+            f"training took {result.seconds:.0f} s on {about['device']}, torch {about['torch']}, commit {about['commit']}. "
+            f"Command: `{about['command']}`.",
+        ]
+    )
 
 
-def filled(page):
-    for name, make in BLOCKS.items():
+PAGES = {
+    "README.md": {"demo": demo, "benchmarks": benchmarks},
+    "docs/zimmermann2021.md": {
+        "table-1": lambda: compared("table-1"),
+        "table-2": lambda: compared("table-2"),
+    },
+}
+
+
+def filled(page, blocks):
+    for name, make in blocks.items():
         pattern = rf"(<!-- {name}: [^\n]*-->\n).*?(\n<!-- end -->)"
-        assert re.search(pattern, page, re.S), f"README.md has no block {name}"
+        assert re.search(pattern, page, re.S), f"there is no block {name}"
         page = re.sub(pattern, lambda m, make=make: m[1] + make() + m[2], page, flags=re.S)
     return page
 
 
 if __name__ == "__main__":
-    readme = ROOT / "README.md"
-    before = readme.read_text(encoding="utf-8")
-    after = filled(before)
-    if "--check" in sys.argv and before != after:
-        sys.exit("README.md differs from results/; run: python docs/blocks.py")
-    readme.write_text(after, encoding="utf-8")
+    for name, blocks in PAGES.items():
+        path = ROOT / name
+        before = path.read_text(encoding="utf-8")
+        after = filled(before, blocks)
+        if "--check" in sys.argv and before != after:
+            sys.exit(f"{name} differs from results/; run: python docs/blocks.py")
+        path.write_text(after, encoding="utf-8")

@@ -14,6 +14,7 @@ from zhat import cli, runs
 from zhat._version import __version__
 from zhat.encoders import mlp
 from zhat.errors import BadInput, Diverged, MissingExtra
+from zhat.results import from_json
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = [command.name or command.callback.__name__ for command in cli.app.registered_commands]
@@ -83,6 +84,16 @@ MISTAKES = [
     (["demo", "--out", "{file}/inside"], "cannot write to"),
     (["demo", "--seeds", "0"], "`--seeds` must be a whole number of at least 1, but 0 came"),
     (["demo", "--nonsense"], "No such option"),
+    (["report", "{file}"], "this is not a result written by zhat"),
+    (["reproduce", "nobody1999"], "there is no paper named 'nobody1999'. Known: "),
+    (["reproduce", "zimmermann2021", "--table", "7"], "there is no table of zimmermann2021 named '7'. Known: 1, 2."),
+    (["reproduce", "zimmermann2021", "--row", "T9"], "there is no row named 'T9'. Known: T1.1, T1.2"),
+    (["reproduce", "zimmermann2021", "--table", "1", "--figure", "2"], "--table and --figure were both given"),
+    (["reproduce", "zimmermann2021", "--budget", "huge"], "there is no budget named 'huge'. Known: paper, fast, smoke"),
+    (["reproduce", "zimmermann2021", "--row", "T1.1", "--seeds", "0"], "must be a whole number of at least 1, but 0"),
+    (["reproduce", "zimmermann2021", "--row", "T1.1", "--device", "abacus"], "the device 'abacus' cannot be used"),
+    (["reproduce", "zimmermann2021", "--executor", "many"], "--executor must be processes:N or dask://HOST:PORT"),
+    (["reproduce", "zimmermann2021", "--row", "T1.1", "--budget", "smoke", "--out", "{file}/x"], "cannot write to"),
     (["nonsense"], "No such command"),
 ]
 
@@ -153,3 +164,93 @@ def test_ctrl_c_ends_the_demo_with_a_hint_and_a_second_start_goes_on(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "orthogonal *" in done.stdout
     assert not list(tmp_path.rglob("checkpoint*"))
+
+
+def test_table_1_of_zimmermann2021_at_budget_smoke_is_complete(tmp_path):
+    shown = zhat("reproduce", "zimmermann2021", "--table", "1", "--budget", "smoke", "--out", str(tmp_path))
+    assert shown.exit_code == 0, shown.output
+    assert "12 rows, not judged" in shown.output
+    assert max(len(line.rstrip()) for line in shown.output.splitlines() if "Page:" not in line) <= 80
+    folder = tmp_path / "zimmermann2021" / "table-1" / "smoke"
+    assert sorted(p.name for p in folder.iterdir()) == ["report.html", "results.json", "table.md", "table.tex"]
+    table = from_json((folder / "results.json").read_text())
+    assert len(table.rows) == table.expected == 12
+    for row in table.rows:
+        assert all(m.published for m in (row.learned, row.identity, row.supervised))
+        assert len(row.learned.values) == len(row.learned.held_out) == len(row.curves) == 2
+        assert row.prediction.answers
+    assert table.rows[0].prediction.holds == "yes"
+    text = (folder / "table.md").read_text()
+    assert all(f"| T1.{i} |" in text for i in range(1, 13))
+
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").rglob("run.json")}
+    again = zhat("reproduce", "zimmermann2021", "--table", "1", "--budget", "smoke", "--out", str(tmp_path))
+    assert again.exit_code == 0
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").rglob("run.json")} == before  # nothing trained twice
+
+
+def test_one_row_alone_leaves_the_whole_table_alone_and_can_be_trained_again(tmp_path):
+    words = (
+        "reproduce",
+        "zimmermann2021",
+        "--row",
+        "T2.3",
+        "--budget",
+        "smoke",
+        "--seeds",
+        "1",
+        "--out",
+        str(tmp_path),
+    )
+    assert zhat(*words, "--no-keep-weights").exit_code == 0
+    assert (tmp_path / "zimmermann2021" / "table-2" / "smoke+T2.3" / "report.html").exists()
+    assert not list(tmp_path.rglob("encoder.safetensors"))
+    first = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("run.json")}
+    assert len(first) == 2  # the row and its supervised reference
+    assert zhat(*words, "--no-resume").exit_code == 0
+    second = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("run.json")}
+    assert second.keys() == first.keys()
+    assert all(second[p] > first[p] for p in first)
+    page = next(tmp_path.rglob("results.json"))
+    assert zhat("report", str(page), "--out", str(tmp_path / "again")).exit_code == 0
+    assert (tmp_path / "again" / "table.tex").exists()
+
+
+def test_rows_can_be_spread_over_a_dask_cluster(tmp_path):
+    distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+    ) as cluster:
+        where = cluster.scheduler_address.replace("tcp://", "dask://")
+        shown = zhat(
+            *("reproduce", "zimmermann2021", "--row", "T2.6", "--budget", "smoke", "--seeds", "1"),
+            *("--out", str(tmp_path), "--executor", where),
+        )
+    assert shown.exit_code == 0, shown.output
+    assert (tmp_path / "zimmermann2021" / "table-2" / "smoke+T2.6" / "report.html").exists()
+
+
+def test_a_dask_cluster_that_is_not_there_gets_a_sentence(tmp_path, monkeypatch):
+    words = ("reproduce", "zimmermann2021", "--row", "T2.6", "--budget", "smoke", "--out", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    shown = zhat(*words, "--executor", "dask://127.0.0.1:1")
+    assert shown.exit_code == 2
+    assert "pip install 'zhat[dask]'" in shown.output
+
+
+def test_a_paper_is_listed_with_its_rows_and_measured_times(monkeypatch):
+    from zhat import experiment
+
+    asked = []
+
+    def two_steps(row, budget, **how):
+        asked.append((row.name, budget.name))
+        return 0.01
+
+    monkeypatch.setattr(experiment, "seconds_per_step", two_steps)
+    shown = zhat("list", "zimmermann2021")
+    assert shown.exit_code == 0, shown.output
+    assert max(len(line.rstrip()) for line in shown.output.splitlines()) <= 80
+    for words in ("T1.12", "T2.10", "F2.8", "98.62 ± 0.05", "paper", "fast", "smoke", "4:10:00"):
+        assert words in shown.output  # 300,003 steps x 5 seeds x 10 ms
+    assert 6 <= len(asked) <= 30  # each kind of step once, not each row

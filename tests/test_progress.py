@@ -2,7 +2,9 @@ import io
 
 from rich.console import Console
 
+from tests.report.test_comparison import SWEEP, TABLE
 from zhat import Progress
+from zhat.progress import Growing, clock, compared
 
 
 def test_the_bar_shows_steps_loss_and_time_left():
@@ -14,3 +16,43 @@ def test_the_bar_shows_steps_loss_and_time_left():
     assert "50/100" in shown
     assert "loss 1.234" in shown
     assert "left" in shown
+
+
+def drawn(thing, width=80):
+    screen = io.StringIO()
+    Console(file=screen, width=width).print(thing)
+    return screen.getvalue()
+
+
+def test_the_comparison_fits_80_columns_and_shows_both_numbers():
+    for result in (TABLE, SWEEP):
+        shown = drawn(compared(result))
+        assert max(len(line) for line in shown.splitlines()) <= 80
+        assert "99.10 ± 0.14" in shown
+        assert "…" not in shown
+    assert "-43.00" in drawn(compared(TABLE))
+    assert "missed" in drawn(compared(TABLE))
+
+
+def test_a_growing_table_says_what_runs_and_when_it_ends():
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    with Growing("a paper", {"T1": 100, "T2": 100}, console=console) as growing:
+        growing.started -= 50
+        growing.training("T1", 50, 100, 1.5)
+        assert "T1: step 50 of 100, loss 1.5 · 0:50 so far, about 2:30 left" in drawn(growing._drawn())
+        growing.training("T2", 50, 100, 1.5)
+        assert "about 0:25 left" in drawn(growing._drawn())  # 100 steps in 50 s, 50 to go
+        growing.grown(TABLE)
+        assert "reproduced" in drawn(growing._drawn())
+
+
+def test_without_a_terminal_each_finished_row_is_one_line():
+    screen = io.StringIO()
+    with Growing("a paper", {"T1": 100}, console=Console(file=screen, width=80)) as growing:
+        growing.grown(TABLE)
+        growing.grown(TABLE)
+    assert screen.getvalue().splitlines() == ["T1: 99.10 ± 0.14 reproduced (3 s)", "T2: 55.00 ± 7.07 missed (3 s)"]
+
+
+def test_a_clock_reads_like_one():
+    assert (clock(5), clock(65), clock(3600 + 61)) == ("0:05", "1:05", "1:01:01")

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import zhat
+from zhat.equivalence import ORTHOGONAL
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -17,12 +20,16 @@ def test_the_code_runs_as_written(capsys):
     shown = capsys.readouterr().out
     assert "every condition holds" in shown
     assert "up to affine" in shown
+    five_lines = zhat.score(names["first"].encoder, names["world"])
+    assert five_lines[ORTHOGONAL].value > 0.95  # what the page says above the code
     assert "MCC" in shown
 
 
 def test_measured_blocks_are_those_of_results():
     blocks = runpy.run_path(str(ROOT / "docs" / "blocks.py"))
-    assert blocks["filled"](README) == README
+    for name, wanted in blocks["PAGES"].items():
+        page = (ROOT / name).read_text(encoding="utf-8")
+        assert blocks["filled"](page, wanted) == page, f"{name} differs from results/"
 
 
 @pytest.mark.parametrize("target", ["demo", "test", "check", "docs"])

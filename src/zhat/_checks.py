@@ -103,3 +103,14 @@ def varying(values: Tensor, name: str) -> None:
             f"`{name}` is constant in {len(constant)} of {values.shape[1]} columns (column {columns}), "
             "so no score is defined there. Drop those columns, or look for a collapsed model."
         )
+
+
+def device(name: torch.device | str) -> torch.device:
+    """The device, if it can be used here."""
+    try:
+        found = torch.device(name)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(f"the device {str(name)!r} cannot be used here ({reason}). Use 'cpu'.") from None
+    return found

@@ -125,8 +125,8 @@ def _caption(records: Any) -> str:
     score = records[0].learned.scores[0]
     seeds = f"mean of {len(records)} seeds" if len(records) > 1 else "one seed"
     return (
-        f"R² on {score.n} held-out rows, {seeds}. Interval: the widest 95% bootstrap\n"
-        "interval over seeds. Chance: shuffled rows. * the class theory predicts."
+        f"R² on {score.n} held-out rows, {seeds}. Interval: lowest to highest end\n"
+        "of the seeds' 95% bootstrap intervals. Chance: shuffled rows. * the class theory\npredicts."
     )
 
 

@@ -81,11 +81,15 @@ class Profile:
         return iter(self.scores)
 
     def __str__(self) -> str:
-        lines = [f"{'up to':<20}{'score':>8}  {'95% interval':<18}{'chance':>7}"]
+        rows = [("up to", "score", "95% interval", "chance")]
         for s in self.scores:
             interval = "" if s.low is None or s.high is None else f"[{s.low:.4f}, {s.high:.4f}]"
-            chance = "" if s.chance is None else f"{s.chance:.3f}"
-            lines.append(f"{s.up_to!s:<20}{s.value:>8.4f}  {interval:<18}{chance:>7}")
+            rows.append((str(s.up_to), f"{s.value:.4f}", interval, "" if s.chance is None else f"{s.chance:.3f}"))
+        first, *widths = (max(len(row[i]) for row in rows) for i in range(4))
+        lines = [
+            row[0].ljust(first) + "".join("  " + cell.rjust(width) for cell, width in zip(row[1:], widths, strict=True))
+            for row in rows
+        ]
         return "\n".join(lines)
 
 

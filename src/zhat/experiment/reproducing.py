@@ -81,7 +81,7 @@ def reproduce(
     tasks = part.needed(chosen)
     home = Path(out) / part.paper / part.name
     finished: dict[str, tuple[Record, ...]] = {}
-    count = {r.name: range(_checks.count(seeds or r.budget(budget).seeds, "seeds")) for r in tasks}
+    count = {r.name: range(_checks.count(r.budget(budget).seeds if seeds is None else seeds, "seeds")) for r in tasks}
     for row, records in _run_all(tasks, budget, count, home, part.measure, device, keep_weights, executor, progress):
         finished[row.name] = records
         ready = tuple(r for r in chosen if all(t.name in finished for t in part.needed((r,))))

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from zhat import randomness, runs
+from zhat import _checks, randomness, runs
 from zhat._files import make_folder
 from zhat.equivalence import AFFINE
 from zhat.errors import BadInput, RunFailed
@@ -55,6 +55,7 @@ def run(
         progress: called with `(steps done, steps, mean loss)` now and then.
         checkpoint_every: seconds between checkpoints.
     """
+    on_gpu = _checks.device(device).type == "cuda"
     home = Path(out) / row.folder(budget)
     folders = {seed: home / f"seed-{seed}" for seed in seeds}
     if len(folders) != len(seeds):
@@ -68,7 +69,7 @@ def run(
         checkpoint = home / f"checkpoint-{digest}.safetensors"
 
         def watch(i: int, encoder: nn.Module) -> float:
-            z, x = latents_and_observations(worlds[i], 2048, 1, device)
+            z, x = latents_and_observations(worlds[i], 1024, 1, device)
             try:
                 return Recovery(AFFINE, repeats=0, shuffles=0)(z, represent(encoder, x)).value
             except BadInput:  # a representation that has collapsed for the moment has no score
@@ -87,10 +88,11 @@ def run(
             betas=budget.betas,
             seeds=missing,
             device=device,
-            precision=budget.precision if torch.device(device).type == "cuda" else "float32",
+            precision=budget.precision if on_gpu else "float32",
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
             watch=watch,
+            watch_every=max(1, budget.steps // 10),
             watch_name="affine R2",
             progress=progress,
         )
@@ -151,7 +153,7 @@ def seconds_per_step(row: Row, budget: Budget, *, seeds: int, device: torch.devi
     def note(done: int, total: int, loss: float) -> None:
         times.append(time.perf_counter())
 
-    on_gpu = torch.device(device).type == "cuda"
+    on_gpu = _checks.device(device).type == "cuda"
     train(
         row.encoder,
         row.process,

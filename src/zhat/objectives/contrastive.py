@@ -52,7 +52,7 @@ class InfoNCE:
 
     The sum over k runs over **all** anchors of the batch, k = i included: in the official code the negatives are
     the anchors themselves, only rolled by one place. In ten dimensions this self-pair is what keeps the scale of
-    the representation finite (docs/objectives).
+    the representation finite (docs/learner.md).
 
     Where a process hands over a third view (`Pairs(…, fresh_negatives=True)`), those rows are the negatives. The
     loss as the paper prints it, equations (1) and (6), compares them with the positive:

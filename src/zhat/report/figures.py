@@ -73,7 +73,7 @@ def ladder(rungs: Sequence[Rung]) -> str:
     """
     width, row, top = 920.0, 34.0, 26.0
     height = top + row * len(rungs) + 30
-    x = Axis(0.0, 1.0, 178.0, width - 20)
+    x = Axis(0.0, 1.0, 236.0, width - 20)
     body = [_line(x(t), top - 8, x(t), height - 28, "grid") for t in x.ticks()]
     body += [_text(x(t), height - 12, f"{t:.1f}") for t in x.ticks()]
     for i, rung in enumerate(rungs):
@@ -81,7 +81,7 @@ def ladder(rungs: Sequence[Rung]) -> str:
         if rung.predicted:
             band = f'x="4" y="{y - row / 2 + 2:.1f}" width="{width - 8}" height="{row - 4}"'
             body.append(f'<rect class="predicted" {band} rx="6"/>')
-        body.append(_text(168, y + 4, rung.name, kind="label", anchor="end"))
+        body.append(_text(226, y + 4, rung.name, kind="label", anchor="end"))
         if rung.chance is not None:
             body.append(_line(x(rung.chance), y - 9, x(rung.chance), y + 9, "chance"))
         if rung.low is not None and rung.high is not None:
@@ -103,11 +103,16 @@ def lines(
     xs = [v for _, a, _ in series for v in a]
     ys = [v for _, _, b in series for v in b]
     x = Axis(0.0, max(xs), 58, width - 26)
-    y = Axis(*(y_range or _around(ys)), height - 42, 14)
+    y = Axis(*(y_range or _around(ys)), height - 42, 22)
     body = _frame(x, y, x_name, y_name, width, height)
     for i, (name, a, b) in enumerate(series):
         points = " ".join(f"{x(u):.1f},{y(v):.1f}" for u, v in zip(a, b, strict=True))
         body.append(f'<polyline class="line s{i % 6}" points="{points}"><title>{escape(name)}</title></polyline>')
+    if 1 < len(series) <= 6:
+        for i, (name, _, _) in enumerate(series):
+            left = x.end - 58 * (len(series) - i)
+            body.append(_line(left, 8, left + 12, 8, f"line s{i % 6}"))
+            body.append(_text(left + 16, 12, name, anchor="start"))
     return _svg(width, height, body, f"{y_name} against {x_name}")
 
 
@@ -224,6 +229,7 @@ def bars(values: Sequence[float], reference: float | None, y_name: str) -> str:
     top = max([*values, *([] if reference is None else [reference])]) * 1.1
     y = Axis(0.0, top, height - 30, 14)
     step = (width - 70) / len(values)
+    every = max(1, math.ceil(len(values) / 16))  # bars with a number under them
     body = [_line(58, y(t), width - 12, y(t), "grid") for t in y.ticks()]
     body += [_text(52, y(t) + 4, f"{t:g}", anchor="end") for t in y.ticks()]
     for i, value in enumerate(values):
@@ -232,7 +238,8 @@ def bars(values: Sequence[float], reference: float | None, y_name: str) -> str:
             f'<rect class="bar" x="{left:.1f}" y="{y(value):.1f}" width="{0.7 * step:.1f}" '
             f'height="{y(0) - y(value):.1f}" rx="2"><title>{value:.4g}</title></rect>'
         )
-        body.append(_text(58 + step * (i + 0.5), height - 14, str(i + 1)))
+        if i % every == 0:
+            body.append(_text(58 + step * (i + 0.5), height - 14, str(i + 1)))
     if reference is not None:
         body.append(_line(58, y(reference), width - 12, y(reference), "reference"))
         body.append(_text(width - 14, y(reference) - 6, f"theory {reference:.4g}", kind="label", anchor="end"))
@@ -268,7 +275,7 @@ def heatmap(values: Sequence[Sequence[float]], x_name: str, y_name: str) -> str:
 def _frame(x: Axis, y: Axis, x_name: str, y_name: str, width: float, height: float) -> list[str]:
     body = [_line(x.start, y(t), x.end, y(t), "grid") for t in y.ticks()]
     body += [_text(x.start - 6, y(t) + 4, f"{t:g}", anchor="end") for t in y.ticks()]
-    body += [_text(x(t), height - 24, f"{t:,.0f}") for t in x.ticks(4)]
+    body += [_text(x(t), height - 24, f"{t:,.0f}") for t in x.ticks(4) if t == round(t)]
     body.append(_text((x.start + x.end) / 2, height - 6, x_name, kind="label"))
     body.append(_text(14, (y.start + y.end) / 2, y_name, kind="label", turn=True))
     return body

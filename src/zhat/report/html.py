@@ -18,6 +18,8 @@ from zhat.errors import BadInput
 from zhat.report import figures
 from zhat.results import Record, Score, describe
 
+SCATTERS = 12  # latents drawn one by one; a page with hundreds of them helps nobody
+
 
 def write(records: Record | Sequence[Record], path: Path | str) -> Path:
     """Write one self-contained HTML page about some runs of one setting.
@@ -66,9 +68,9 @@ def _page(records: tuple[Record, ...]) -> dict[str, Any]:
             [row[j] for row in picture.z_hat],
             f"z{j + 1}",
             f"ẑ{j + 1}",
-            f"R² {first.learned[picture.up_to].per_latent[j]:.3f}",
+            f"latent {j + 1}",
         )
-        for j in latents
+        for j in latents[:SCATTERS]
     ]
     scale = prediction.scale if prediction is not None and prediction.holds != "no" else None
     return {
@@ -83,6 +85,7 @@ def _page(records: tuple[Record, ...]) -> dict[str, Any]:
         if watched
         else None,
         "scatters": [Markup(s) for s in scatters],
+        "hidden_latents": len(latents) - len(scatters),
         "picture_class": describe(picture.up_to, True),
         "spectrum": Markup(figures.bars(picture.singular_values, scale, "singular value")),
         "scale": scale,

@@ -122,7 +122,7 @@ def train(
     worlds = tuple(world) if isinstance(world, Sequence) else (world,) * len(chosen)
     if len(worlds) != len(chosen):
         raise BadInput(f"`world` holds {len(worlds)} processes for {len(chosen)} seeds. Give one, or one for each.")
-    device = _usable(device)
+    device = _checks.device(device)
     with _interruptible() as interrupted:
         stack = Stack(encoder, objective, chosen, device)
         stream = Stream(worlds, chosen, batch, device)
@@ -163,16 +163,6 @@ def _watch_points(steps: int, watch: Watch | None, every: int | None) -> list[in
         return []
     every = max(1, steps // 20) if every is None else _checks.count(every, "watch_every")
     return sorted({*range(every, steps, every), steps})
-
-
-def _usable(device: torch.device | str) -> torch.device:
-    try:
-        found = torch.device(device)
-        torch.empty(0, device=found)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise BadInput(f"the device {device!r} cannot be used here ({reason}). Use device='cpu'.") from None
-    return found
 
 
 def _refuse_divergence(losses: Tensor, start: int, stop: int, seeds: tuple[int, ...]) -> None:

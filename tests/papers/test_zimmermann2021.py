@@ -1,0 +1,96 @@
+"""The paper as data: published numbers as printed, settings as in the official code, every row trains."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from zhat.dgp import Box, Real, Sphere
+from zhat.objectives import Dot, InfoNCE, NegativeLp
+from zhat.papers import names, paper
+from zhat.papers.zimmermann2021 import FIGURE_2, PAPER, TABLE_1, TABLE_2, distance_to_uniform, figure_2_claim
+from zhat.training import train
+
+ROWS = [*TABLE_1.rows, *TABLE_2.rows]
+REFERENCES = [*TABLE_1.references, *TABLE_2.references]
+TARGETS = Path(__file__).parents[3] / "shared" / "papers" / "targets.json"
+
+
+def test_the_paper_is_found_by_its_key():
+    assert "zimmermann2021" in names()
+    assert paper("zimmermann2021") is PAPER
+
+
+def test_published_numbers_are_those_of_the_paper():
+    # sums of the printed columns: a changed digit changes one of them
+    assert [len(t.rows) for t in PAPER.tables] == [12, 10]
+    assert math.isclose(sum(r.published.mean for r in TABLE_1.rows), 1192.61)
+    assert math.isclose(sum(r.published.std for r in TABLE_1.rows), 0.35)
+    assert math.isclose(sum(r.published.mean for r in TABLE_2.rows), 857.00)
+    assert math.isclose(sum(r.published.std for r in TABLE_2.rows), 7.67)
+    assert math.isclose(sum(r.published.mean for r in REFERENCES), 698.35)
+    assert {r.identity.mean for r in ROWS} == {66.98, 63.37, 67.93, 62.49, 63.57, 46.55}
+
+
+@pytest.mark.skipif(not TARGETS.exists(), reason=f"{TARGETS} is not here")
+def test_published_numbers_are_those_of_the_recorded_targets():
+    wanted = {
+        t["row_id"]: (t["published_mean"], t["published_std"])
+        for t in json.loads(TARGETS.read_text())
+        if t["paper"] == "zimmermann2021" and "unsupervised" in t["experiment"] and t["row_id"][:2] in ("T1", "T2")
+    }
+    assert {r.name: (r.published.mean, r.published.std) for r in ROWS} == wanted
+
+
+def test_settings_are_those_of_the_official_code():
+    for row in ROWS:
+        full = row.budget("paper")
+        assert (full.steps, full.batch, full.lr) == (300_003, 6144, 1e-4)
+        assert isinstance(row.objective, InfoNCE)
+        assert row.objective.temperature == 1.0
+        assert row.objective.include_self_pair
+        assert row.process.mixing.layers == 3
+    assert {row.budget("paper").steps for row in REFERENCES} == {100_001}
+    spaces = [type(row.process.marginal.space) for row in TABLE_1.rows]
+    assert spaces == [Sphere] * 4 + [Box] * 4 + [Sphere] * 2 + [Real] * 2
+    powers = [getattr(row.objective.similarity, "p", None) for row in TABLE_2.rows]
+    assert powers == [1, 3, 2, 2, 1, 1, 3, 2, 2, 3]
+    assert all(row.objective.similarity in (Dot(), NegativeLp(2), NegativeLp(3)) for row in TABLE_1.rows)
+    assert [row.name for row in ROWS if row.failure] == ["T2.8", "T2.9", "T2.10"]
+
+
+@pytest.mark.parametrize("row", [*ROWS, *REFERENCES, *FIGURE_2.rows], ids=lambda r: r.name)
+def test_every_row_trains(row):
+    budget = replace(row.budget("fast"), steps=2, batch=16)
+    run = train(
+        row.encoder,
+        row.process,
+        row.objective,
+        steps=budget.steps,
+        batch=budget.batch,
+        lr=budget.lr,
+        schedule=budget.schedule,
+        sharpness=budget.sharpness,
+        lr_scale=dict(budget.lr_scale),
+    )
+    assert run.curves[0].steps == (1, 2)
+    assert all(math.isfinite(v) for v in run.curves[0].loss)
+
+
+def test_the_marginal_of_figure_2_moves_away_from_uniform():
+    distances = [distance_to_uniform(row) for row in FIGURE_2.rows]
+    assert distances == sorted(distances)
+    assert distances[0] < 0.35
+    assert distances[-1] > 0.999
+    assert torch.tensor(FIGURE_2.x).diff().gt(0).all()
+
+
+def test_the_claim_of_figure_2_can_fail():
+    x = FIGURE_2.x
+    narrow = [1 / v < 0.05 for v in x]
+    assert figure_2_claim(x, tuple(20.0 if n else 99.0 for n in narrow))[0]
+    assert not figure_2_claim(x, (99.0,) * len(x))[0]
+    assert not figure_2_claim(x, (20.0,) * len(x))[0]

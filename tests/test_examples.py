@@ -1,0 +1,37 @@
+"""Every example runs as written and prints what it promises."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+WORDS = {
+    "did_it_recover.py": "every condition holds",
+    "your_own_arrays.py": "MCC",
+    "your_own_world.py": "affine",
+    "many_seeds.py": "7 R2",
+    "a_table_of_a_paper.py": "T2.3",
+}
+
+
+def test_every_example_is_tried():
+    assert sorted(WORDS) == sorted(p.name for p in (ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_an_example_runs(name, tmp_path):
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / name)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert WORDS[name] in ran.stdout
+    assert not list(tmp_path.iterdir())
