@@ -33,6 +33,7 @@ ROOMS = {
     "zhat.metrics": "Metrics",
     "zhat.theory": "Theory",
     "zhat.experiment": "Experiments",
+    "zhat.papers": "Papers",
     "zhat.runs": "Runs",
     "zhat.results": "Results",
     "zhat.report": "Reports",

@@ -1,6 +1,8 @@
 import json
 import time
 
+import pytest
+
 from zhat import runs
 from zhat.demo import DEMO, demo
 from zhat.equivalence import AFFINE, ORTHOGONAL
@@ -24,3 +26,9 @@ def test_the_demo_keeps_its_promise(tmp_path):
     started = time.perf_counter()
     assert demo(tmp_path) == records
     assert time.perf_counter() - started < 5  # a second start shows the finished result
+
+
+@pytest.mark.slow
+def test_no_seed_of_the_demo_gets_stuck(tmp_path):
+    for record in demo(tmp_path, seeds=tuple(range(10, 18))):
+        assert record.learned[ORTHOGONAL].value >= 0.98, f"seed {record.seed}"
