@@ -1,8 +1,9 @@
 """The training step on a GPU: correctness first, then milliseconds, bytes and the floor they are measured against.
 
-    python -m benchmarks.gpu [--tiles] [--out FILE]
+    python -m benchmarks.gpu [--no-check] [--tiles] [--out FILE]
 
-B = 6144, d = 10, five seeds stacked, the papers' encoder. Prints a table; --tiles also times tile shapes.
+B = 6144, d = 10, five seeds stacked, the papers' encoder. Prints a table; --tiles also times tile shapes. The check
+compiles some forty kernels, half a minute; tests/kernels checks more shapes.
 """
 
 import argparse
@@ -51,14 +52,8 @@ def check():
     worst = {}
     generator = torch.Generator().manual_seed(0)
     for power in (None, 1.0, 1.5, 2.0, 3.0):
-        for n, m, d, size in (
-            (17, 33, 1, 1.0),
-            (130, 259, 3, 1e-3),
-            (513, 300, 10, 1.0),
-            (200, 777, 10, 5.0),
-            (65, 90, 24, 1.0),
-        ):
-            for same, skip in ((True, False), (True, True), (False, False), (False, True)):
+        for n, m, d, size in ((130, 259, 3, 1e-3), (513, 300, 10, 1.0)):
+            for same, skip in ((True, False), (False, True)):
                 x = size * torch.randn(2, n, d, generator=generator, dtype=torch.float64)
                 y = size * torch.randn(2, m, d, generator=generator, dtype=torch.float64)
                 up = torch.randn(2, n, generator=generator, dtype=torch.float64)
