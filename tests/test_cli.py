@@ -166,6 +166,24 @@ def test_ctrl_c_ends_the_demo_with_a_hint_and_a_second_start_goes_on(tmp_path):
     assert not list(tmp_path.rglob("checkpoint*"))
 
 
+def test_a_terminal_that_knows_ascii_only_gets_no_traceback():
+    ran = subprocess.run(
+        [sys.executable, "-c", "from zhat.cli import main; main()", "list", "classes"],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "COLUMNS": "80"},
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert b"SCALED_PERMUTATION" in ran.stdout
+    listed = subprocess.run(
+        [sys.executable, "-c", "from zhat.cli import main; main()", "--help"],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "COLUMNS": "80"},
+        check=False,
+    )
+    assert listed.returncode == 0, listed.stderr
+
+
 def test_table_1_of_zimmermann2021_at_budget_smoke_is_complete(tmp_path):
     shown = zhat("reproduce", "zimmermann2021", "--table", "1", "--budget", "smoke", "--out", str(tmp_path))
     assert shown.exit_code == 0, shown.output

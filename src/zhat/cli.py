@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 a run or a gate failed, 2 a mistake in what was asked for,
 from __future__ import annotations
 
 import functools
+import io
 import statistics
 import sys
 from collections.abc import Callable, Iterator
@@ -385,4 +386,7 @@ def _list_paper(paper: Any, device: str, console: Console) -> None:
 
 def main() -> None:
     """The entry point of the `zhat` command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ± or boxes shows question marks, not a traceback
     app()

@@ -441,3 +441,8 @@ def test_bad_use_gets_a_sentence(call, message):
 def test_a_run_with_several_seeds_has_no_single_encoder():
     with pytest.raises(BadInput, match="holds 2 encoders; take one from `encoders`"):
         _ = train(ENCODER, WORLD, InfoNCE(), seeds=(0, 1), steps=1, batch=8).encoder
+
+
+def test_an_encoder_for_other_observations_is_refused_in_a_sentence():
+    with pytest.raises(BadInput, match="the encoder takes 4 values a row, but the observations have 3. Make it for 3"):
+        train(Fresh(mlp, 4, 3, widths=(8,)), WORLD, InfoNCE(), steps=1)

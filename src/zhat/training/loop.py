@@ -126,6 +126,7 @@ def train(
     with _interruptible() as interrupted:
         stack = Stack(encoder, objective, chosen, device)
         stream = Stream(worlds, chosen, batch, device)
+        stack.refuse_width(stream.width)
         adam = make_adam(stack.parameters, lr, betas, lr_scale or {}, device)
         step = make_step(stack, stream, adam, device, precision, graph)
         state = State(stack, stream, adam, steps, _watch_points(steps, watch, watch_every))

@@ -62,6 +62,15 @@ class Stack:
             raise BadInput("the encoder has no parameters, so there is nothing to train.")
         self._template = self._modules[0]
 
+    def refuse_width(self, observed: int) -> None:
+        """Say in a sentence what a matrix product would say in shapes: an encoder for other observations."""
+        first = next((m for m in self._template["encoder"].modules() if m._parameters), None)
+        if isinstance(first, nn.Linear) and first.in_features != observed:
+            raise BadInput(
+                f"the encoder takes {first.in_features} values a row, but the observations have {observed}. "
+                f"Make it for {observed}."
+            )
+
     def losses(self, x: Tensor, z: Tensor | None, label: Tensor | None, sharpness: Tensor | None = None) -> Tensor:
         """One loss for each seed, from rows stacked on a leading axis; representations are stretched by `sharpness`."""
         rows = {"x": x} | ({} if z is None else {"z": z}) | ({} if label is None else {"label": label})

@@ -25,8 +25,9 @@ class Stream:
         self.worlds, self.batch, self.device = worlds, batch, device
         self.generators = [randomness.generator(seed, "data", device) for seed in seeds]
         # How many steps fit a block depends on the rows alone, never on the number of seeds: draws must not.
-        probe = worlds[0].sample(1, generator=randomness.generator(0, "probe", device)).x.numel()
-        self.length = max(1, min(64, 2**18 // batch, 2**26 // (batch * probe)))
+        probe = worlds[0].sample(1, generator=randomness.generator(0, "probe", device)).x
+        self.width = probe.shape[-1]
+        self.length = max(1, min(64, 2**18 // batch, 2**26 // (batch * probe.numel())))
         self.first: int | None = None
         self.before = self._states()  # of the generators, before the present block was drawn
         self.block: tuple[Tensor, Tensor | None, Tensor | None] | None = None
