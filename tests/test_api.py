@@ -12,9 +12,10 @@ PUBLIC = {
     "zhat": "__version__ dgp encoders objectives train Fresh Progress metrics Equivalence equivalence theory score "
     "runs report testing cite",
     "zhat.dgp": "Space Real Sphere Box Product Distribution Uniform Normal Laplace GeneralizedNormal Conditional "
-    "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Batch Pairs",
+    "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Batch Pairs "
+    "Clusters",
     "zhat.encoders": "mlp output OntoBox OntoSphere",
-    "zhat.objectives": "InfoNCE Dot NegativeLp Supervised",
+    "zhat.objectives": "InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised",
     "zhat.kernels": "pairwise_logsumexp hidden_layers last_layer",
     "zhat.metrics": "Moments ALIGNABLE Alignment align Agreement r2 pearson spearman Recovery linear_r2 mcc profile "
     "singular_values distance_from_orthogonal",

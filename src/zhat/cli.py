@@ -277,9 +277,9 @@ _ROOMS = {
     "marginals": ("zhat.dgp", ("Uniform", "Normal", "Laplace", "GeneralizedNormal")),
     "conditionals": ("zhat.dgp", ("VonMisesFisher", "Around")),
     "mixings": ("zhat.dgp", ("InvertibleMLP", "Linear", "Orthogonal", "Embedding")),
-    "processes": ("zhat.dgp", ("Pairs",)),
+    "processes": ("zhat.dgp", ("Pairs", "Clusters")),
     "encoders": ("zhat.encoders", ("mlp",)),
-    "objectives": ("zhat.objectives", ("InfoNCE", "Supervised")),
+    "objectives": ("zhat.objectives", ("InfoNCE", "CrossEntropy", "InstanceDiscrimination", "Supervised")),
     "metrics": (
         "zhat.metrics",
         ("Recovery", "linear_r2", "mcc", "profile", "singular_values", "distance_from_orthogonal"),

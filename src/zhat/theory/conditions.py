@@ -37,7 +37,7 @@ class Setting:
     @property
     def space(self) -> Space | None:
         """Where the latents live, if the process says so."""
-        return getattr(getattr(self.process, "marginal", None), "space", None)
+        return getattr(self.process, "space", None)
 
 
 def _yes(condition: str, because: str) -> Answer:
