@@ -22,7 +22,7 @@ PUBLIC = {
     "zhat.training": "train Run Constant Cosine Plateau Annealed",
     "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Paper",
     "zhat.papers": "names paper",
-    "zhat.theory": "predict Theorem THEOREMS",
+    "zhat.theory": "predict check_head Theorem THEOREMS",
     "zhat.report": "write render write_comparison",
     "zhat.testing": "check_space check_distribution check_conditional check_mixing check_objective check_metric",
 }

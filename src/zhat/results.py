@@ -154,6 +154,62 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """Rank and singular values of a matrix with one vector in each row.
+
+    Attributes:
+        rank: to rounding.
+        of: columns, the rank that is needed.
+        smallest: singular value; 0 where there are fewer rows than columns.
+        largest: singular value.
+        condition: largest over smallest; None where the rank is not full.
+    """
+
+    rank: int
+    of: int
+    smallest: float
+    largest: float
+    condition: float | None
+
+
+@dataclass(frozen=True)
+class HeadCheck:
+    """What the head of a classifier says about identifiability.
+
+    Attributes:
+        classes: rows of the head.
+        dim: columns, the dimension of the features.
+        linear: rank and singular values of the head.
+        affine: the same of its rows minus their mean.
+        shortest: length of a row.
+        longest: length of a row.
+        least: rows of data in the rarest class, if labels were given.
+        most: rows of data in the most frequent class.
+        prediction: what theory says.
+    """
+
+    classes: int
+    dim: int
+    linear: Spread
+    affine: Spread
+    shortest: float
+    longest: float
+    least: int | None
+    most: int | None
+    prediction: Prediction
+
+    @property
+    def enough(self) -> bool:
+        """Whether there is at least one class more than dimensions."""
+        return self.classes >= self.dim + 1
+
+    @property
+    def generator(self) -> bool:
+        """Whether the rows generate the space affinely."""
+        return self.affine.condition is not None
+
+
+@dataclass(frozen=True)
 class Curve:
     """How training went: losses, and whatever was watched, at some steps."""
 
@@ -367,7 +423,7 @@ class SweepResult:
     notes: tuple[str, ...] = ()
 
 
-_RECORDED = (Score, Profile, Answer, Prediction, Curve, Picture, Record)
+_RECORDED = (Score, Profile, Answer, Prediction, Spread, HeadCheck, Curve, Picture, Record)
 _COMPARED = (Published, Measured, RowResult, TableResult, SweepResult)
 _KINDS: dict[str, type] = {kind.__name__: kind for kind in (*_RECORDED, *_COMPARED)}
 
