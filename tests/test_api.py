@@ -21,7 +21,7 @@ PUBLIC = {
     "singular_values distance_from_orthogonal",
     "zhat.training": "train Run Constant Cosine Plateau Annealed",
     "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Paper "
-    "Reading Trained TheScore HeadToVectors OffScale HeadOffScale",
+    "Reading Trained HeadToVectors OffScale HeadOffScale",
     "zhat.papers": "names paper",
     "zhat.theory": "predict check_head Theorem THEOREMS",
     "zhat.report": "write render write_comparison",

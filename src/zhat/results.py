@@ -208,6 +208,23 @@ class HeadCheck:
         """Whether the rows generate the space affinely."""
         return self.affine.condition is not None
 
+    def __str__(self) -> str:
+        said = self.linear.condition
+        lines = [
+            f"classes            {self.classes}",
+            f"dimensions         {self.dim}",
+            f"classes > dims     {'yes' if self.enough else f'no: {self.dim + 1} classes are needed'}",
+            f"rank               {self.linear.rank} of {self.dim}",
+            f"condition number   {'none, the rank is not full' if said is None else f'{said:.4g}'}",
+            f"affine generator   {'yes' if self.generator else f'no: rows differ in {self.affine.rank} directions'}",
+            f"row lengths        {self.shortest:.4g} to {self.longest:.4g}",
+        ]
+        if self.affine.condition is not None:
+            lines.insert(6, f"affine condition   {self.affine.condition:.4g}")
+        if self.least is not None:
+            lines.append(f"rows in a class    {self.least} to {self.most}")
+        return "\n".join([*lines, str(self.prediction)])
+
 
 @dataclass(frozen=True)
 class Curve:

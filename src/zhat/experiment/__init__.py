@@ -1,6 +1,6 @@
 """From a setting to records and tables: declare rows, train what is missing, set it beside the published numbers."""
 
-from zhat.experiment.readings import HeadOffScale, HeadToVectors, OffScale, Reading, TheScore, Trained
+from zhat.experiment.readings import HeadOffScale, HeadToVectors, OffScale, Reading, Trained
 from zhat.experiment.reproducing import forget, reproduce, verdict
 from zhat.experiment.running import run, seconds_per_step
 from zhat.experiment.scoring import score
@@ -20,7 +20,6 @@ __all__ = [
     "Paper",
     "Reading",
     "Trained",
-    "TheScore",
     "HeadToVectors",
     "OffScale",
     "HeadOffScale",

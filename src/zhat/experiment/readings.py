@@ -13,7 +13,7 @@ from zhat.equivalence import AFFINE, Equivalence
 from zhat.errors import BadInput
 from zhat.experiment.scoring import latents_and_observations, represent
 from zhat.metrics import Recovery, distance_from_orthogonal
-from zhat.results import Published, Score
+from zhat.results import Published
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,6 @@ class Trained:
         world: the process it was trained on.
         rows: how many rows the paper reads its scores on.
         device: where the encoder lives.
-        scores: by the paper's protocol and held out.
     """
 
     encoder: nn.Module
@@ -34,7 +33,6 @@ class Trained:
     world: Any
     rows: int
     device: torch.device | str
-    scores: tuple[Score, Score]
 
 
 @dataclass(frozen=True)
@@ -43,14 +41,14 @@ class Reading:
 
     Attributes:
         name: column of the table, for instance "R2 w".
-        read: the number by the paper's protocol, and ours.
+        read: the number by the paper's protocol, and ours; None is the row's score, beside another published number.
         published: what the paper prints.
         in_percent: whether it is a share, shown in percent and judged like the score; otherwise it is an error, shown
             as it is, and the less the better.
     """
 
     name: str
-    read: Callable[[Trained], tuple[float, float]]
+    read: Callable[[Trained], tuple[float, float]] | None
     published: Published | None = None
     in_percent: bool = True
 
@@ -133,15 +131,6 @@ class HeadOffScale:
         return value, value
 
 
-@dataclass(frozen=True)
-class TheScore:
-    """The row's own score once more, to be set beside another published number."""
-
-    def __call__(self, trained: Trained) -> tuple[float, float]:
-        """By the paper's protocol and held out."""
-        return trained.scores[0].value, trained.scores[1].value
-
-
 def _head(trained: Trained) -> tuple[Tensor, Tensor, Tensor]:
     """Rows of the head `(labels, dim)`, cluster vectors `(classes, d)`, and the class of each label, on the CPU."""
     head, world = getattr(trained.objective, "head", None), trained.world
@@ -157,5 +146,5 @@ def _head(trained: Trained) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def both(readings: tuple[Reading, ...], trained: Trained) -> dict[str, tuple[float, float]]:
-    """Every reading by its name."""
-    return {reading.name: reading.read(trained) for reading in readings}
+    """Every reading that is not the score itself, by its name."""
+    return {reading.name: reading.read(trained) for reading in readings if reading.read is not None}

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from zhat import _checks, runs
+from zhat.errors import BadInput
 from zhat.experiment.readings import Reading
 from zhat.experiment.running import both_ways, run
 from zhat.experiment.settings import Budget, Row, Sweep, Table
@@ -170,7 +171,7 @@ def _assemble(
     place = {row.name: x for row, x in zip(part.rows, part.x, strict=True)}
     x = tuple(place[row.name] for row in ready)
     scores = tuple(r.learned.mean for r in rows)
-    holds, why = part.claim(x, scores) if len(ready) == len(part.rows) else (None, "not all points are finished")
+    holds, why = _claimed(part, x, scores, budget)
     return SweepResult(
         **about,
         x=x,
@@ -182,6 +183,15 @@ def _assemble(
         holds=holds,
         claim=why,
     )
+
+
+def _claimed(part: Sweep, x: tuple[float, ...], scores: tuple[float, ...], budget: str) -> tuple[bool | None, str]:
+    """Whether the paper's claim holds here, where that can be told, and why."""
+    if len(x) < len(part.rows):
+        return None, "not all points are finished"
+    if not all(row.budget(budget).judged for row in part.rows):
+        return None, f"budget {budget} only tries the machinery"
+    return part.claim(x, scores)
 
 
 def _row_result(
@@ -219,6 +229,13 @@ def _row_result(
 
 def _read(reading: Reading, records: Sequence[Record], *, judged: bool) -> Measured:
     """A further number of a row, over its seeds."""
+    if reading.read is None:
+        return _of_records(records, reading.published, judged=judged)
+    if any(reading.name not in r.readings for r in records):
+        raise BadInput(
+            f"the runs of {records[0].name!r} hold no {reading.name!r}: they were finished before the table asked for "
+            "it. Train them again with --no-resume."
+        )
     factor = 100 if reading.in_percent else 1
     values = tuple(factor * r.readings[reading.name][0] for r in records)
     ours = tuple(factor * r.readings[reading.name][1] for r in records)

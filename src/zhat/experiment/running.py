@@ -105,7 +105,7 @@ def run(
                 scores, readings = None, {}
                 if measure is not None:
                     scores = both_ways(measure, encoder, world, budget, device)
-                    readings = both(row.readings, Trained(encoder, objective, world, budget.rows, device, scores))
+                    readings = both(row.readings, Trained(encoder, objective, world, budget.rows, device))
                 learned = profile(z, h, shift=shift)
             except BadInput as error:
                 failed.append(f"seed {seed}: {error}")

@@ -38,7 +38,6 @@ from zhat.experiment import (
     Row,
     Sweep,
     Table,
-    TheScore,
 )
 from zhat.fresh import Fresh
 from zhat.metrics import Recovery
@@ -145,7 +144,7 @@ def _row(
     swapped: Published | None,
 ) -> Row:
     if swapped is not None:
-        readings = (*readings, Reading(SWAPPED, TheScore(), swapped))
+        readings = (*readings, Reading(SWAPPED, None, swapped))
     objective = Fresh(InstanceDiscrimination, process.dim, process.labels, unit_rows=unit_rows)
     how_long = budgets(process, rows=4096 if unit_rows else 8192)
     row = Row(name, title, process, encoder(process), objective, how_long, published)

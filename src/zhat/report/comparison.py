@@ -147,12 +147,16 @@ def _bounded(result: Result) -> bool:
 
 
 def _readings(row: RowResult, names: list[str]) -> list[str]:
-    """Ours by the paper's protocol, then what was published and the verdict."""
+    """Ours by the paper's protocol, what was published, held out, and the verdict."""
     cells = []
     for name in names:
         found = row.readings.get(name)
-        told = [found.verdict] if found is not None and found.verdict else []
-        cells.append(" ".join([_against(found), *told]))
+        said = [_against(found)]
+        if found is not None and found.held_out != found.values:
+            said.append(f"held out {_held_out(found)}")
+        if found is not None and found.verdict:
+            said.append(found.verdict)
+        cells.append(", ".join(said))
     return cells
 
 
