@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.experiment.test_running import ROW
 
-from zhat.equivalence import AFFINE
+from zhat.equivalence import AFFINE, IDENTITY
 from zhat.errors import BadInput, UnknownName
 from zhat.experiment import Reading, Sweep, Table, reproduce, verdict
 from zhat.experiment.reproducing import verdict_of_error
@@ -134,6 +134,13 @@ def test_rows_may_share_a_training_and_carry_further_numbers(tmp_path):
     assert page(table)
     alone = last(replace(TABLE, rows=(first, second), references=()), rows=["T9.2"], out=tmp_path)
     assert [r.name for r in alone.rows] == ["T9.2"]
+
+
+def test_a_row_may_have_a_score_of_its_own(tmp_path):
+    own = replace(ROW, name="T9.1", measure=Recovery(IDENTITY, holdout=0))
+    table = last(replace(TABLE, rows=(own, replace(ROW, name="T9.2")), references=()), out=tmp_path)
+    strict, loose = (row.learned.mean for row in table.rows)
+    assert strict < loose - 10  # the same training, read up to nothing and up to an affine map
 
 
 def test_runs_without_a_reading_that_is_asked_for_later_say_so(tmp_path):

@@ -143,6 +143,13 @@ def test_rows_without_labels_or_of_another_dimension_get_a_sentence():
         objective(h[..., :2], Batch(x=h, label=torch.zeros(4, dtype=torch.long)))
 
 
+def test_a_label_without_a_row_is_refused_before_training():
+    with pytest.raises(
+        BadInput, match="head has 29 rows, but the process hands over 30 different labels. Give the obj"
+    ):
+        train(mlp(3, 3, widths=(8,)), WORLD, Fresh(InstanceDiscrimination, 3, 29), steps=1)
+
+
 def test_the_head_can_have_a_learning_rate_of_its_own():
     world = Clusters(Uniform(Sphere(3)), VonMisesFisher(10.0), InvertibleMLP(layers=1), classes=6)
 

@@ -2,12 +2,13 @@
 
 import math
 import time
+from dataclasses import replace
 
 import pytest
 import torch
 from typer.testing import CliRunner
 
-from zhat import cli, papers, randomness
+from zhat import cli, papers, randomness, runs
 from zhat.citing import keys
 from zhat.experiment import run
 from zhat.papers import reizinger2024 as here
@@ -157,13 +158,13 @@ def test_claims_can_hold_and_can_fail():
 
 
 def test_a_hundred_thousand_labels_take_a_training_step(tmp_path):
-    from dataclasses import replace
-
     row = ROWS["R2.2o"]
     short = replace(row.budget("smoke"), steps=2, batch=64)
     (record,) = run(row, short, seeds=(0,), out=tmp_path, measure=row.measure)
     assert record.curve.loss[0] == pytest.approx(math.log(100_000), rel=0.3)
     assert set(record.readings) == {"R2 w", "MAE z", "MAE w", "MAE z, relative (%)"}
+    (folder,) = runs.scan(tmp_path)
+    assert runs.weights(folder, "objective")["rows"].shape == (100_000, 5)
     absolute, relative = record.readings["MAE z"][0], record.readings["MAE z, relative (%)"][0]
     assert relative == pytest.approx(10 * absolute)
 

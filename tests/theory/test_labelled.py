@@ -60,10 +60,10 @@ def test_classes_are_instances_when_the_process_hands_them_over():
     assert "with class labels this is Theorem 2" in str(prediction)
 
 
-TRUNCATED = {"conditional": Around(Laplace(Sphere(3)))}
+PROJECTED = {"conditional": Around(Laplace(Sphere(3)))}
 SQUARE = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]]) / np.sqrt(2)
 BROKEN = [
-    ("C4", TRUNCATED, {}, {}, "von Mises-Fisher conditional"),
+    ("C4", PROJECTED, {}, {}, "von Mises-Fisher conditional"),
     ("C4", {"conditional": VonMisesFisher(0.0)}, {}, {}, "von Mises-Fisher conditional"),
     ("C4", {"vectors": Uniform(Sphere(3, radius=2.0))}, {}, {}, "latents on the unit sphere"),
     ("C4", {"classes": 3}, {}, {}, "cluster vectors generate the space affinely"),

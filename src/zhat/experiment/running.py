@@ -125,7 +125,7 @@ def run(
                 held_out=None if scores is None else scores[1],
                 readings=readings,
             )
-            runs.write(folders[seed], record, encoder if keep_weights else None)
+            runs.write(folders[seed], record, encoder if keep_weights else None, objective)
         if failed:
             raise RunFailed(f"{row.title}: a trained encoder has no score. {' '.join(failed)}")
         checkpoint.unlink(missing_ok=True)
