@@ -12,16 +12,18 @@ PUBLIC = {
     "zhat": "__version__ dgp encoders objectives train Fresh Progress metrics Equivalence equivalence theory score "
     "runs report testing cite",
     "zhat.dgp": "Space Real Sphere Box Product Distribution Uniform Normal Laplace GeneralizedNormal Conditional "
-    "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Batch Pairs",
+    "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Batch Pairs "
+    "Clusters",
     "zhat.encoders": "mlp output OntoBox OntoSphere",
-    "zhat.objectives": "InfoNCE Dot NegativeLp Supervised",
+    "zhat.objectives": "InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised",
     "zhat.kernels": "pairwise_logsumexp hidden_layers last_layer",
     "zhat.metrics": "Moments ALIGNABLE Alignment align Agreement r2 pearson spearman Recovery linear_r2 mcc profile "
     "singular_values distance_from_orthogonal",
     "zhat.training": "train Run Constant Cosine Plateau Annealed",
-    "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Paper",
+    "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Paper "
+    "Reading Trained HeadToVectors OffScale HeadOffScale",
     "zhat.papers": "names paper",
-    "zhat.theory": "predict Theorem THEOREMS",
+    "zhat.theory": "predict check_head Theorem THEOREMS",
     "zhat.report": "write render write_comparison",
     "zhat.testing": "check_space check_distribution check_conditional check_mixing check_objective check_metric",
 }

@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -33,7 +34,7 @@ def test_version():
 
 
 def test_commands_are_the_documented_ones():
-    assert sorted(COMMANDS) == ["demo", "list", "report", "reproduce"]
+    assert sorted(COMMANDS) == ["check", "demo", "list", "report", "reproduce"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -75,6 +76,36 @@ def test_report_writes_the_page_of_a_run(tmp_path):
     assert (tmp_path / "page.html").exists()
 
 
+def test_check_reads_a_head_and_says_what_theory_says(tmp_path):
+    random = np.random.default_rng(0)
+    np.save(tmp_path / "W.npy", random.standard_normal((10, 4)).astype(np.float32))
+    np.save(tmp_path / "L.npy", np.repeat(np.arange(10), 30))
+    shown = zhat("check", "--head", str(tmp_path / "W.npy"), "--labels", str(tmp_path / "L.npy"))
+    assert shown.exit_code == 0, shown.output
+    for words in (
+        "classes            10",
+        "rank               4 of 4",
+        "affine generator   yes",
+        "30 to 30",
+        "case C4",
+    ):
+        assert words in shown.output
+    as_json = zhat("check", "--head", str(tmp_path / "W.npy"), "--json").output
+    assert from_json(as_json).classes == 10
+    np.save(tmp_path / "W.npy", random.standard_normal((4, 6)))
+    few = zhat("check", "--head", str(tmp_path / "W.npy"))
+    assert few.exit_code == 0
+    assert "no: 7 classes are needed" in few.output
+    assert "rows differ in 3 directions" in few.output
+
+
+def test_check_judges_a_row_of_a_paper_on_its_own_world():
+    shown = zhat("check", "reizinger2024", "--row", "R2.6o")
+    assert shown.exit_code == 0, shown.output
+    assert "diverse cluster vectors (Assumption 2): rank 10 of 10" in shown.output
+    assert "scale 10" in shown.output
+
+
 MISTAKES = [
     (["list", "nonsense"], "there is no kind named 'nonsense'. Known: spaces"),
     (["report", "/nowhere/at/all"], "/nowhere/at/all is not a folder"),
@@ -83,6 +114,13 @@ MISTAKES = [
     (["report", "{two}"], "holds runs of several settings"),
     (["demo", "--out", "{file}/inside"], "cannot write to"),
     (["demo", "--seeds", "0"], "`--seeds` must be a whole number of at least 1, but 0 came"),
+    (["check"], "give --head W.npy (and --labels L.npy), or a paper and --row"),
+    (["check", "--labels", "{file}"], "give --head W.npy"),
+    (["check", "--head", "{file}"], "must hold one array as numpy.save writes it"),
+    (["check", "--head", "/nowhere/W.npy"], "No such file or directory: /nowhere/W.npy"),
+    (["check", "--head", "{archive}"], "it is an archive of several"),
+    (["check", "--head", "{vector}"], "`head` must have the shape (rows, columns), but (3,) came"),
+    (["check", "reizinger2024", "--row", "R9.9"], "there is no row named 'R9.9'. Known: R2.1o"),
     (["demo", "--nonsense"], "No such option"),
     (["report", "{file}"], "this is not a result written by zhat"),
     (["reproduce", "nobody1999"], "there is no paper named 'nobody1999'. Known: "),
@@ -109,7 +147,10 @@ def test_a_mistake_gets_a_sentence_exit_code_2_and_damages_nothing(words, senten
 
     other = replace(record(), settings={"process": "another"})
     runs.write(tmp_path / "two" / "b" / "seed-0", other, mlp(2, 2, widths=(4,), seed=0))
+    np.savez(tmp_path / "archive.npz", np.ones(3), np.ones(3))
+    np.save(tmp_path / "vector.npy", np.ones(3))
     places = {name: str(tmp_path / name) for name in ("empty", "corrupt", "two", "file")}
+    places |= {"archive": str(tmp_path / "archive.npz"), "vector": str(tmp_path / "vector.npy")}
     before = sorted((p, p.stat().st_mtime_ns) for p in tmp_path.rglob("*"))
     shown = zhat(*(word.format(**places) for word in words))
     assert shown.exit_code == 2

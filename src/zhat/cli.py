@@ -136,7 +136,7 @@ def _caption(records: Any) -> str:
 def reproduce(
     paper: Annotated[str, typer.Argument(help="The paper's key, for instance zimmermann2021 (see zhat list papers).")],
     table: Annotated[str | None, typer.Option(help="One table only, by its number.")] = None,
-    figure: Annotated[str | None, typer.Option(help="One figure only, by its number.")] = None,
+    figure: Annotated[str | None, typer.Option(help="One figure only, by its number; a panel as 5a.")] = None,
     row: Annotated[list[str] | None, typer.Option(help="One row only, for instance T1.1; may be repeated.")] = None,
     seeds: Annotated[int | None, typer.Option(help="How many seeds; the budget's number if not given.")] = None,
     budget: Annotated[str, typer.Option(help="smoke (seconds), fast (minutes on a GPU) or paper.")] = "fast",
@@ -165,7 +165,7 @@ def reproduce(
     found = papers.paper(paper)
     if table is not None and figure is not None:
         raise BadInput("--table and --figure were both given. Give one of them, or neither for everything.")
-    parts = found.parts if table is None and figure is None else (_part(found, table, figure),)
+    parts = found.parts if table is None and figure is None else _numbered(found, table, figure)
     if row:
         parts = _holding(parts, row)
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
@@ -199,8 +199,8 @@ def reproduce(
         console.print(f"Training took {clock(result.seconds)}. Page: {files['html']}", highlight=False, soft_wrap=True)
 
 
-def _part(paper: Any, table: str | None, figure: str | None) -> Any:
-    return paper.part("table", table) if table is not None else paper.part("figure", figure)
+def _numbered(paper: Any, table: str | None, figure: str | None) -> Any:
+    return paper.numbered("table", table) if table is not None else paper.numbered("figure", figure)
 
 
 def _holding(parts: Any, rows: list[str]) -> Any:
@@ -273,14 +273,68 @@ def report(
     print(pages.write(records, out or run / "report.html"))
 
 
+@app.command()
+@_door
+def check(
+    paper: Annotated[
+        str | None, typer.Argument(help="A paper's key, with --row: what theory says of that row.")
+    ] = None,
+    row: Annotated[str | None, typer.Option(help="A row of that paper, for instance R2.1o.")] = None,
+    head: Annotated[
+        Path | None, typer.Option(help="The weights of a classifier's last layer, (classes, features), as .npy.")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="The class of each training row, whole numbers from 0, as .npy.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Say which theorem applies, which of its conditions hold, and by how much.
+
+    Of a trained classifier's head: classes, dimensions, rank, condition number, whether its rows generate the space
+    affinely. Of a row of a paper: every condition, judged on the row's own world.
+    """
+    from zhat import papers, theory
+    from zhat.results import to_json
+
+    if (head is None) == (paper is None) or (paper is None) != (row is None) or (labels is not None and head is None):
+        raise BadInput(
+            "give --head W.npy (and --labels L.npy), or a paper and --row, for instance: reizinger2024 --row R2.1o."
+        )
+    if paper is not None and row is not None:
+        found = papers.paper(paper)
+        chosen = _holding(found.parts, [row])[0].row(row)
+        prediction = theory.predict(chosen.process, chosen.objective, chosen.encoder)
+        print(to_json(prediction) if json else f"{row}: {chosen.title}\n{prediction}")
+        return
+    assert head is not None, "either a head or a paper was given"
+    checked = theory.check_head(_array(head), None if labels is None else _array(labels))
+    print(to_json(checked) if json else checked)
+
+
+def _array(path: Path) -> Any:
+    """The array in a .npy file; nothing is unpickled."""
+    import numpy as np
+
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise BadInput(
+            f"{path} must hold one array as numpy.save writes it, but it cannot be read ({error})."
+        ) from None
+    if not isinstance(found, np.ndarray):
+        found.close()
+        raise BadInput(f"{path} must hold one array, but it is an archive of several. Save one with numpy.save.")
+    return found
+
+
 _ROOMS = {
     "spaces": ("zhat.dgp", ("Real", "Sphere", "Box", "Product")),
     "marginals": ("zhat.dgp", ("Uniform", "Normal", "Laplace", "GeneralizedNormal")),
     "conditionals": ("zhat.dgp", ("VonMisesFisher", "Around")),
     "mixings": ("zhat.dgp", ("InvertibleMLP", "Linear", "Orthogonal", "Embedding")),
-    "processes": ("zhat.dgp", ("Pairs",)),
+    "processes": ("zhat.dgp", ("Pairs", "Clusters")),
     "encoders": ("zhat.encoders", ("mlp",)),
-    "objectives": ("zhat.objectives", ("InfoNCE", "Supervised")),
+    "objectives": ("zhat.objectives", ("InfoNCE", "CrossEntropy", "InstanceDiscrimination", "Supervised")),
     "metrics": (
         "zhat.metrics",
         ("Recovery", "linear_r2", "mcc", "profile", "singular_values", "distance_from_orthogonal"),

@@ -9,7 +9,7 @@ import json
 import math
 import statistics
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from zhat.equivalence import AFFINE, Equivalence
@@ -158,6 +158,79 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """Rank and singular values of a matrix with one vector in each row.
+
+    Attributes:
+        rank: to rounding.
+        of: columns, the rank that is needed.
+        smallest: singular value; 0 where there are fewer rows than columns.
+        largest: singular value.
+        condition: largest over smallest; None where the rank is not full.
+    """
+
+    rank: int
+    of: int
+    smallest: float
+    largest: float
+    condition: float | None
+
+
+@dataclass(frozen=True)
+class HeadCheck:
+    """What the head of a classifier says about identifiability.
+
+    Attributes:
+        classes: rows of the head.
+        dim: columns, the dimension of the features.
+        linear: rank and singular values of the head.
+        affine: the same of its rows minus their mean.
+        shortest: length of a row.
+        longest: length of a row.
+        least: rows of data in the rarest class, if labels were given.
+        most: rows of data in the most frequent class.
+        prediction: what theory says.
+    """
+
+    classes: int
+    dim: int
+    linear: Spread
+    affine: Spread
+    shortest: float
+    longest: float
+    least: int | None
+    most: int | None
+    prediction: Prediction
+
+    @property
+    def enough(self) -> bool:
+        """Whether there is at least one class more than dimensions."""
+        return self.classes >= self.dim + 1
+
+    @property
+    def generator(self) -> bool:
+        """Whether the rows generate the space affinely."""
+        return self.affine.condition is not None
+
+    def __str__(self) -> str:
+        said = self.linear.condition
+        lines = [
+            f"classes            {self.classes}",
+            f"dimensions         {self.dim}",
+            f"classes > dims     {'yes' if self.enough else f'no: {self.dim + 1} classes are needed'}",
+            f"rank               {self.linear.rank} of {self.dim}",
+            f"condition number   {'none, the rank is not full' if said is None else f'{said:.4g}'}",
+            f"affine generator   {'yes' if self.generator else f'no: rows differ in {self.affine.rank} directions'}",
+            f"row lengths        {self.shortest:.4g} to {self.longest:.4g}",
+        ]
+        if self.affine.condition is not None:
+            lines.insert(6, f"affine condition   {self.affine.condition:.4g}")
+        if self.least is not None:
+            lines.append(f"rows in a class    {self.least} to {self.most}")
+        return "\n".join([*lines, str(self.prediction)])
+
+
+@dataclass(frozen=True)
 class Curve:
     """How training went: losses, and whatever was watched, at some steps."""
 
@@ -204,6 +277,7 @@ class Record:
         held_out: the same score read on rows the fit has not seen.
         curve: losses over training.
         picture: what a page draws.
+        readings: further numbers of the row by name: by the paper's protocol, and ours.
     """
 
     name: str
@@ -218,6 +292,7 @@ class Record:
     picture: Picture
     by_paper: Score | None = None
     held_out: Score | None = None
+    readings: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -280,6 +355,7 @@ class RowResult:
         curves: one for each seed.
         seconds: wall time of training all seeds of the row.
         seeds: which.
+        readings: further numbers that the table prints, by name; in percent, unless they are errors.
     """
 
     name: str
@@ -292,6 +368,7 @@ class RowResult:
     curves: tuple[Curve, ...]
     seconds: float
     seeds: tuple[int, ...]
+    readings: Mapping[str, Measured] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -329,8 +406,16 @@ class TableResult:
     @property
     def verdicts(self) -> dict[str, int]:
         """How many rows have which verdict."""
-        found = [row.learned.verdict for row in self.rows]
-        return {name: found.count(name) for name in ("reproduced", "exceeded", "missed") if name in found}
+        return _counted([row.learned.verdict for row in self.rows])
+
+    @property
+    def reading_verdicts(self) -> dict[str, int]:
+        """How many of the rows' further numbers have which verdict."""
+        return _counted([reading.verdict for row in self.rows for reading in row.readings.values()])
+
+
+def _counted(verdicts: list[str]) -> dict[str, int]:
+    return {name: verdicts.count(name) for name in ("reproduced", "exceeded", "missed") if name in verdicts}
 
 
 @dataclass(frozen=True)
@@ -371,7 +456,7 @@ class SweepResult:
     notes: tuple[str, ...] = ()
 
 
-_RECORDED = (Score, Profile, Answer, Prediction, Curve, Picture, Record)
+_RECORDED = (Score, Profile, Answer, Prediction, Spread, HeadCheck, Curve, Picture, Record)
 _COMPARED = (Published, Measured, RowResult, TableResult, SweepResult)
 _KINDS: dict[str, type] = {kind.__name__: kind for kind in (*_RECORDED, *_COMPARED)}
 

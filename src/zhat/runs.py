@@ -6,6 +6,7 @@
     curve.jsonl          one line for each recorded step
     score.json           prediction, scores and what a page draws
     encoder.safetensors  the trained weights, unless they were not to be kept
+    objective.safetensors  those of the objective, a classifier's head for instance, where it owns any
 ```
 
 A folder is written under a temporary name, synced, and renamed; whatever bears the name `seed-…` is complete. The
@@ -39,16 +40,17 @@ from zhat._version import __version__
 from zhat.errors import BadInput, CorruptRun
 from zhat.results import Curve, Record, from_json, to_json
 
-_FILES = ("curve.jsonl", "score.json", "encoder.safetensors")
+_FILES = ("curve.jsonl", "score.json", "encoder.safetensors", "objective.safetensors")
 
 
-def write(folder: Path, record: Record, encoder: nn.Module | None) -> Path:
+def write(folder: Path, record: Record, encoder: nn.Module | None, objective: object = None) -> Path:
     """Write a finished run; a folder that already exists is left as it is.
 
     Args:
         folder: the final place, named `seed-<k>`.
         record: what to keep.
         encoder: whose weights to keep; None keeps none.
+        objective: the trained objective; its weights are kept beside the encoder's, if it owns any.
     """
     if folder.exists():
         return folder
@@ -58,9 +60,10 @@ def write(folder: Path, record: Record, encoder: nn.Module | None) -> Path:
         (draft / "curve.jsonl").write_text(_curve_lines(record.curve), encoding="utf-8")
         kept = replace(record, curve=Curve((), ()), settings={}, provenance={})
         (draft / "score.json").write_text(to_json(kept), encoding="utf-8")
-        if encoder is not None:
-            weights = {name: t.detach().cpu().clone() for name, t in encoder.state_dict().items()}
-            save_file(weights, draft / "encoder.safetensors")
+        for part, name in ((encoder, "encoder"), (objective if encoder is not None else None, "objective")):
+            if isinstance(part, nn.Module):
+                weights = {key: t.detach().cpu().clone() for key, t in part.state_dict().items()}
+                save_file(weights, draft / f"{name}.safetensors")
         about = {
             "zhat": __version__,
             "name": record.name,
@@ -97,12 +100,14 @@ def read(folder: Path) -> Record:
     return replace(kept, curve=curve, settings=about["settings"], provenance=about["provenance"])
 
 
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    """The trained weights of a finished run, for `load_state_dict`."""
+def weights(folder: Path, part: str = "encoder") -> dict[str, torch.Tensor]:
+    """The trained weights of a finished run, for `load_state_dict`: of the "encoder", or of the "objective"."""
     verify(folder)
-    if not (folder / "encoder.safetensors").exists():
-        raise BadInput(f"{folder} was kept without its weights. Run it again without --drop-weights.")
-    return load_file(folder / "encoder.safetensors")
+    if not (folder / f"{part}.safetensors").exists():
+        raise BadInput(
+            f"{folder} was kept without its weights, or its {part} has none. Run it again without --no-keep-weights."
+        )
+    return load_file(folder / f"{part}.safetensors")
 
 
 def verify(folder: Path) -> None:

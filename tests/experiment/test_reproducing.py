@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.experiment.test_running import ROW
 
-from zhat.equivalence import AFFINE
-from zhat.errors import UnknownName
-from zhat.experiment import Sweep, Table, reproduce, verdict
+from zhat.equivalence import AFFINE, IDENTITY
+from zhat.errors import BadInput, UnknownName
+from zhat.experiment import Reading, Sweep, Table, reproduce, verdict
+from zhat.experiment.reproducing import verdict_of_error
 from zhat.metrics import Recovery
 from zhat.objectives import Supervised
+from zhat.report.comparison import markdown, page
 from zhat.results import Published, SweepResult, TableResult, from_json, to_json
 
 R2 = Recovery(AFFINE, holdout=0)
@@ -100,6 +102,61 @@ def test_progress_names_the_row(tmp_path):
     assert {name for name, *_ in told} == {"ref", "T9.1", "T9.2"}
 
 
+def parity(trained):
+    return 0.5, 0.25
+
+
+def test_rows_may_share_a_training_and_carry_further_numbers(tmp_path):
+    readings = (
+        Reading("share", parity, Published(50.0, 0.0)),
+        Reading("error", parity, Published(0.1, 0.0), in_percent=False),
+        Reading("the score again", None, Published(0.0, 0.0)),
+    )
+    first = replace(ROW, name="T9.1", published=Published(99.0, 1.0), readings=readings[:2])
+    second = replace(first, name="T9.2", readings=readings, same_as="T9.1")
+    table = last(replace(TABLE, rows=(first, second), references=()), out=tmp_path)
+    assert [p.name for p in (tmp_path / "zimmermann2021" / "table-9").iterdir()] == ["T9.1"]
+    one, two = table.rows
+    assert one.learned == two.learned
+    assert one.readings["share"].values == (50.0, 50.0)
+    assert one.readings["share"].held_out == (25.0, 25.0)
+    assert one.readings["share"].verdict == "reproduced"
+    assert one.readings["error"].values == (0.5, 0.5)
+    assert one.readings["error"].verdict == "missed"
+    assert two.readings["the score again"].values == two.learned.values
+    assert table.reading_verdicts == {"reproduced": 2, "exceeded": 1, "missed": 2}
+    assert "Errors (MAE)" in table.rule
+    assert from_json(to_json(table)) == table
+    text = markdown(table)
+    assert "50.00 ± 0.00 (50.00 ± 0.00), held out 25.00, reproduced" in text
+    assert "2 reproduced, 1 exceeded, 2 missed" in text
+    assert "supervised" not in text  # nothing stands between bounds here
+    assert page(table)
+    alone = last(replace(TABLE, rows=(first, second), references=()), rows=["T9.2"], out=tmp_path)
+    assert [r.name for r in alone.rows] == ["T9.2"]
+
+
+def test_a_row_may_have_a_score_of_its_own(tmp_path):
+    own = replace(ROW, name="T9.1", measure=Recovery(IDENTITY, holdout=0))
+    table = last(replace(TABLE, rows=(own, replace(ROW, name="T9.2")), references=()), out=tmp_path)
+    strict, loose = (row.learned.mean for row in table.rows)
+    assert strict < loose - 10  # the same training, read up to nothing and up to an affine map
+
+
+def test_runs_without_a_reading_that_is_asked_for_later_say_so(tmp_path):
+    row = replace(ROW, name="T9.1")
+    last(replace(TABLE, rows=(row,), references=()), out=tmp_path)
+    later = replace(row, readings=(Reading("share", parity),))
+    with pytest.raises(BadInput, match="hold no 'share': they were finished before .* --no-resume"):
+        last(replace(TABLE, rows=(later,), references=()), out=tmp_path)
+
+
+def test_the_rule_for_errors():
+    assert verdict_of_error(Published(0.3, 0.0), [0.31]) == "reproduced"
+    assert verdict_of_error(Published(0.3, 0.0), [0.1]) == "exceeded"
+    assert verdict_of_error(Published(0.0, 0.0), [0.03]) == "missed"
+
+
 def test_a_sweep_holds_its_axis_and_judges_the_claim(tmp_path):
     def claim(x, scores):
         return scores[0] > 0, f"at {x[0]} it is {scores[0]:.1f}"
@@ -125,4 +182,8 @@ def test_a_sweep_holds_its_axis_and_judges_the_claim(tmp_path):
     assert second.x == (1.0, 2.0)
     assert second.second == (1.0, 2.0)
     assert second.rows[0].learned.verdict == ""
+    trial = tuple(replace(b, judged=False) for b in ROW.budgets)
+    unjudged = replace(sweep, rows=tuple(replace(r, budgets=trial) for r in sweep.rows))
+    *_, untold = reproduce(unjudged, budget="short", seeds=1, out=tmp_path / "trial")
+    assert (untold.holds, untold.claim) == (None, "budget short only tries the machinery")
     assert from_json(to_json(second)) == second

@@ -1,6 +1,7 @@
 """The world: spaces, distributions, mixings and processes that draw latents and show observations."""
 
 from zhat.dgp.batch import Batch
+from zhat.dgp.clusters import Clusters
 from zhat.dgp.conditionals import Around, Conditional, VonMisesFisher
 from zhat.dgp.marginals import Distribution, GeneralizedNormal, Laplace, Normal, Uniform
 from zhat.dgp.mixing import AtMost, BestOf, Embedding, InvertibleMLP, Linear, Mixer, Mixing, Orthogonal
@@ -31,4 +32,5 @@ __all__ = [
     "AtMost",
     "Batch",
     "Pairs",
+    "Clusters",
 ]

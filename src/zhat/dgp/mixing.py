@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from zhat import _checks
+from zhat import _checks, randomness
 from zhat.errors import BadInput
 
 Array = npt.NDArray[np.floating]
@@ -61,6 +62,12 @@ class Mixer:
             x = torch.where(x < 0, x / slope, x) if slope != 1 else x
             x = x @ weight.T
         return x
+
+
+@lru_cache(maxsize=256)
+def built(mixing: Mixing, dim: int, seed: int) -> Mixer:
+    """The mixing of the world with that seed; built once."""
+    return mixing.build(dim, randomness.generator(seed, "mixing"))
 
 
 class _per_device:

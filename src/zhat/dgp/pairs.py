@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -12,8 +11,8 @@ from zhat import _checks, randomness
 from zhat.dgp.batch import Batch
 from zhat.dgp.conditionals import Around, Conditional, VonMisesFisher
 from zhat.dgp.marginals import Distribution
-from zhat.dgp.mixing import Mixer, Mixing
-from zhat.dgp.spaces import Sphere
+from zhat.dgp.mixing import Mixer, Mixing, built
+from zhat.dgp.spaces import Space, Sphere
 from zhat.errors import BadInput
 
 
@@ -63,9 +62,14 @@ class Pairs:
         return 3 if self.fresh_negatives else 2
 
     @property
+    def space(self) -> Space:
+        """Where the latents live."""
+        return self.marginal.space
+
+    @property
     def mixer(self) -> Mixer:
         """The mixing of this world, with its inverse."""
-        return _built(self.mixing, self.marginal.space.dim, self.seed)  # type: ignore[arg-type] # a value: it hashes
+        return built(self.mixing, self.marginal.space.dim, self.seed)  # type: ignore[arg-type] # a value: it hashes
 
     def observe(self, z: Tensor) -> Tensor:
         """x = g(z), `(…, d) -> (…, m)`."""
@@ -80,8 +84,3 @@ class Pairs:
             views.append(self.marginal.sample(n, generator=generator))
         z = torch.stack(views)
         return Batch(x=self.observe(z), z=z)
-
-
-@lru_cache(maxsize=256)
-def _built(mixing: Mixing, dim: int, seed: int) -> Mixer:
-    return mixing.build(dim, randomness.generator(seed, "mixing"))

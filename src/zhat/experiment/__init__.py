@@ -1,5 +1,6 @@
 """From a setting to records and tables: declare rows, train what is missing, set it beside the published numbers."""
 
+from zhat.experiment.readings import HeadOffScale, HeadToVectors, OffScale, Reading, Trained
 from zhat.experiment.reproducing import forget, reproduce, verdict
 from zhat.experiment.running import run, seconds_per_step
 from zhat.experiment.scoring import score
@@ -17,4 +18,9 @@ __all__ = [
     "Table",
     "Sweep",
     "Paper",
+    "Reading",
+    "Trained",
+    "HeadToVectors",
+    "OffScale",
+    "HeadOffScale",
 ]

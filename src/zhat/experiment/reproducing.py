@@ -16,6 +16,8 @@ import torch
 from torch import nn
 
 from zhat import _checks, runs
+from zhat.errors import BadInput
+from zhat.experiment.readings import Reading
 from zhat.experiment.running import both_ways, run
 from zhat.experiment.settings import Budget, Row, Sweep, Table
 from zhat.metrics import Recovery
@@ -25,6 +27,11 @@ RULE = (
     "reproduced: our mean lies within the published mean ± the largest of 2 published standard deviations, 2 standard "
     "errors of ours, and 0.3 points; exceeded: above that; missed: below that. Where the paper shows a failure, "
     "reproduced means failing as well: our mean is not above that range."
+)
+ERROR = 0.02
+RULE_OF_ERRORS = (
+    f" Errors (MAE), which the paper prints with two digits: reproduced within {ERROR} of the published mean, exceeded "
+    "below that, missed above."
 )
 
 Watcher = Callable[[str, int, int, float], None]
@@ -86,7 +93,7 @@ def reproduce(
         finished[row.name] = records
         ready = tuple(r for r in chosen if all(t.name in finished for t in part.needed((r,))))
         if row in chosen or row is tasks[-1]:
-            yield _assemble(part, chosen, ready, finished, budget, count, device, notes)
+            yield _assemble(part, chosen, ready, finished, budget, device, notes)
 
 
 def forget(part: Table | Sweep, rows: Sequence[Row], budget: str, out: Path | str) -> None:
@@ -110,7 +117,7 @@ def _run_all(
         return {
             "seeds": tuple(count[row.name]),
             "out": home,
-            "measure": measure,
+            "measure": row.measure or measure,
             "device": device,
             "keep_weights": keep_weights,
         }
@@ -141,11 +148,10 @@ def _assemble(
     ready: tuple[Row, ...],
     finished: dict[str, tuple[Record, ...]],
     budget: str,
-    count: dict[str, range],
     device: torch.device | str,
     notes: tuple[str, ...],
 ) -> TableResult | SweepResult:
-    rows = tuple(_row_result(part, row, finished, row.budget(budget), count[row.name], device) for row in ready)
+    rows = tuple(_row_result(part, row, finished, row.budget(budget), device) for row in ready)
     about: dict[str, Any] = {
         "paper": part.paper,
         "label": part.label,
@@ -155,16 +161,17 @@ def _assemble(
         "rows": rows,
         "expected": len(chosen),
         "seconds": sum(records[0].seconds for records in finished.values()),
-        "settings": {row.name: row.settings(row.budget(budget)) for row in part.needed(ready)},
+        "settings": {row.name: row.settings(row.budget(budget)) for row in (*part.needed(ready), *ready)},
         "provenance": _provenance(records for records in finished.values()),
         "notes": notes,
     }
     if isinstance(part, Table):
-        return TableResult(**about, rule=RULE)
+        errors = any(not reading.in_percent for row in part.rows for reading in row.readings)
+        return TableResult(**about, rule=RULE + (RULE_OF_ERRORS if errors else ""))
     place = {row.name: x for row, x in zip(part.rows, part.x, strict=True)}
     x = tuple(place[row.name] for row in ready)
     scores = tuple(r.learned.mean for r in rows)
-    holds, why = part.claim(x, scores) if len(ready) == len(part.rows) else (None, "not all points are finished")
+    holds, why = _claimed(part, x, scores, budget)
     return SweepResult(
         **about,
         x=x,
@@ -178,18 +185,29 @@ def _assemble(
     )
 
 
+def _claimed(part: Sweep, x: tuple[float, ...], scores: tuple[float, ...], budget: str) -> tuple[bool | None, str]:
+    """Whether the paper's claim holds here, where that can be told, and why."""
+    if len(x) < len(part.rows):
+        return None, "not all points are finished"
+    if not all(row.budget(budget).judged for row in part.rows):
+        return None, f"budget {budget} only tries the machinery"
+    return part.claim(x, scores)
+
+
 def _row_result(
     part: Table | Sweep,
     row: Row,
     finished: dict[str, tuple[Record, ...]],
     budget: Budget,
-    seeds: range,
     device: torch.device | str,
 ) -> RowResult:
-    records = finished[row.name]
+    records = finished[row.same_as or row.name]
     identity = supervised = None
     if row.identity is not None:
-        scores = [identity_score(part.measure, replace(row.process, seed=s), budget, str(device)) for s in seeds]
+        scores = [
+            identity_score(row.measure or part.measure, replace(row.process, seed=r.seed), budget, str(device))
+            for r in records
+        ]
         identity = _measured([a for a, _ in scores], [b for _, b in scores], row.identity, judged=budget.judged)
     if row.supervised:
         reference = part.row(row.supervised)
@@ -205,7 +223,31 @@ def _row_result(
         curves=tuple(r.curve for r in records),
         seconds=records[0].seconds,
         seeds=tuple(r.seed for r in records),
+        readings={reading.name: _read(reading, records, judged=budget.judged) for reading in row.readings},
     )
+
+
+def _read(reading: Reading, records: Sequence[Record], *, judged: bool) -> Measured:
+    """A further number of a row, over its seeds."""
+    if reading.read is None:
+        return _of_records(records, reading.published, judged=judged)
+    if any(reading.name not in r.readings for r in records):
+        raise BadInput(
+            f"the runs of {records[0].name!r} hold no {reading.name!r}: they were finished before the table asked for "
+            "it. Train them again with --no-resume."
+        )
+    factor = 100 if reading.in_percent else 1
+    values = tuple(factor * r.readings[reading.name][0] for r in records)
+    ours = tuple(factor * r.readings[reading.name][1] for r in records)
+    judge = verdict if reading.in_percent else verdict_of_error
+    told = judge(reading.published, values) if reading.published is not None and judged else ""
+    return Measured(reading.published, values, ours, None, None, told)
+
+
+def verdict_of_error(published: Published, values: Sequence[float]) -> str:
+    """How our seeds compare with a published error; the rule is `RULE_OF_ERRORS`."""
+    above = statistics.fmean(values) - published.mean
+    return "missed" if above > ERROR else "exceeded" if above < -ERROR else "reproduced"
 
 
 @lru_cache(maxsize=512)

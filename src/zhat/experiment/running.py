@@ -16,6 +16,7 @@ from zhat import _checks, randomness, runs
 from zhat._files import make_folder
 from zhat.equivalence import AFFINE
 from zhat.errors import BadInput, RunFailed
+from zhat.experiment.readings import Trained, both
 from zhat.experiment.scoring import averaged, has_no_middle, latents_and_observations, picture, represent
 from zhat.experiment.settings import Budget, Row
 from zhat.metrics import Recovery, profile
@@ -49,7 +50,7 @@ def run(
         seeds: of worlds and encoders.
         out: where the folders go.
         measure: the score that a paper's table prints, as the paper reads it; it is kept besides the profile, together
-            with the same score read on held-out rows.
+            with the same score read on held-out rows and the row's further readings.
         device: where to train.
         keep_weights: keep the trained encoders.
         progress: called with `(steps done, steps, mean loss)` now and then.
@@ -97,13 +98,16 @@ def run(
             progress=progress,
         )
         about = runs.provenance(device)
-        prediction = predict(row.process, row.objective, row.encoder)
         failed: list[str] = []
-        for seed, world, encoder, curve in zip(missing, worlds, trained.encoders, trained.curves, strict=True):
+        every = zip(missing, worlds, trained.encoders, trained.objectives, trained.curves, strict=True)
+        for seed, world, encoder, objective, curve in every:
             z, x = latents_and_observations(world, budget.profile_rows, 0, device)
             h, shift = represent(encoder, x), has_no_middle(world)
             try:
-                scores = (None, None) if measure is None else both_ways(measure, encoder, world, budget, device)
+                scores, readings = None, {}
+                if measure is not None:
+                    scores = both_ways(measure, encoder, world, budget, device)
+                    readings = both(row.readings, Trained(encoder, objective, world, budget.rows, device))
                 learned = profile(z, h, shift=shift)
             except BadInput as error:
                 failed.append(f"seed {seed}: {error}")
@@ -114,15 +118,16 @@ def run(
                 settings=row.settings(budget),
                 provenance=about,
                 seconds=trained.seconds,
-                prediction=prediction,
+                prediction=predict(world, row.objective, row.encoder),
                 raw=profile(z, x, shift=shift),
                 learned=learned,
                 curve=curve,
                 picture=picture(z, h),
-                by_paper=scores[0],
-                held_out=scores[1],
+                by_paper=None if scores is None else scores[0],
+                held_out=None if scores is None else scores[1],
+                readings=readings,
             )
-            runs.write(folders[seed], record, encoder if keep_weights else None)
+            runs.write(folders[seed], record, encoder if keep_weights else None, objective)
         if failed:
             raise RunFailed(f"{row.title}: a trained encoder has no score. {' '.join(failed)}")
         checkpoint.unlink(missing_ok=True)

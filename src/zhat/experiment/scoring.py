@@ -49,7 +49,7 @@ def score(
 
 def has_no_middle(world: Any) -> bool:
     """Whether the origin of the latents carries no meaning: true unless they are known to live on a sphere."""
-    return not isinstance(getattr(getattr(world, "marginal", None), "space", None), Sphere)
+    return not isinstance(getattr(world, "space", None), Sphere)
 
 
 def averaged(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zhat.errors import UnknownName
+from zhat.experiment.readings import Reading
 from zhat.fresh import Fresh, describe
 from zhat.metrics import Recovery
 from zhat.results import Published
@@ -66,6 +67,9 @@ class Row:
         identity: the published score of the observations themselves, for the same worlds.
         supervised: name of the row that trains the same encoder on the true latents.
         failure: the paper shows that this setting fails; reproducing it means failing as well.
+        measure: the row's score where it is not the table's.
+        readings: further numbers of the row.
+        same_as: name of the row of the same table with the very same settings, whose runs serve this row as well.
     """
 
     name: str
@@ -78,6 +82,9 @@ class Row:
     identity: Published | None = None
     supervised: str = ""
     failure: bool = False
+    measure: Recovery | None = None
+    readings: tuple[Reading, ...] = ()
+    same_as: str = ""
 
     def budget(self, name: str) -> Budget:
         """The budget of that name."""
@@ -137,9 +144,10 @@ class Table:
         raise UnknownName("row", name, (row.name for row in self.rows))
 
     def needed(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
-        """The given rows after the references they name."""
+        """What has to be run for the given rows: the references they name, then the rows, each setting once."""
         names = {row.supervised for row in rows}
-        return (*(r for r in self.references if r.name in names), *rows)
+        runs = {row.same_as or row.name: None for row in rows}
+        return (*(r for r in self.references if r.name in names), *(self.row(name) for name in runs))
 
 
 @dataclass(frozen=True)
@@ -217,10 +225,10 @@ class Paper:
         """Everything that can be reproduced."""
         return (*self.tables, *self.figures)
 
-    def part(self, kind: str, number: str) -> Table | Sweep:
-        """The table or figure with that number."""
+    def numbered(self, kind: str, number: str) -> tuple[Table | Sweep, ...]:
+        """The table or figure with that number; of a figure with panels (5a, 5b), one panel or all of them."""
         parts: tuple[Table | Sweep, ...] = self.tables if kind == "table" else self.figures
-        for part in parts:
-            if part.label.split()[-1] == number:
-                return part
+        found = tuple(p for p in parts if number in (p.label.split()[-1], p.label.split()[-1].rstrip("abcdef")))
+        if found:
+            return found
         raise UnknownName(f"{kind} of {self.key}", number, (part.label.split()[-1] for part in parts))

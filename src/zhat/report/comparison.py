@@ -88,13 +88,15 @@ def latex(result: Result) -> str:
 
 def cells(result: Result) -> tuple[list[str], list[list[str]]]:
     """Header and rows as text, the same in every format."""
+    further = list(dict.fromkeys(name for r in result.rows for name in r.readings))
     if isinstance(result, SweepResult):
-        header = ["point", result.x_name, result.second_name, result.score, "held out"]
+        header = ["point", result.x_name, result.second_name, result.score, "held out", *further]
         rows = [
-            [r.name, f"{x:g}", f"{s:.3f}", str(r.learned), _held_out(r.learned)]
+            [r.name, f"{x:g}", f"{s:.3f}", str(r.learned), _held_out(r.learned), *_readings(r, further)]
             for r, x, s in zip(result.rows, result.x, result.second, strict=True)
         ]
         return header, rows
+    bounded = _bounded(result)
     header = [
         "row",
         "setting",
@@ -102,8 +104,8 @@ def cells(result: Result) -> tuple[list[str], list[list[str]]]:
         "ours",
         "held out",
         "verdict",
-        "identity (published)",
-        "supervised (published)",
+        *further,
+        *(["identity (published)", "supervised (published)"] if bounded else []),
     ]
     rows = []
     for r in result.rows:
@@ -116,8 +118,8 @@ def cells(result: Result) -> tuple[list[str], list[list[str]]]:
                 str(r.learned),
                 _held_out(r.learned),
                 r.learned.verdict or "not judged",
-                _against(r.identity),
-                _against(r.supervised),
+                *_readings(r, further),
+                *([_against(r.identity), _against(r.supervised)] if bounded else []),
             ]
         )
     return header, rows
@@ -134,7 +136,28 @@ def summary(result: Result) -> str:
     counts = ", ".join(f"{count} {name}" for name, count in result.verdicts.items())
     if not counts:
         return f"{len(result.rows)} rows, not judged: budget {result.budget} only tries the machinery.{open_}"
-    return f"{counts}, of {len(result.rows)} rows.{open_}"
+    further = ", ".join(f"{count} {name}" for name, count in result.reading_verdicts.items())
+    further = f" Further numbers of the rows: {further}." if further else ""
+    return f"{counts}, of {len(result.rows)} rows.{further}{open_}"
+
+
+def _bounded(result: Result) -> bool:
+    """Whether rows stand between the observations themselves and a supervised encoder."""
+    return not result.rows or any(r.identity is not None or r.supervised is not None for r in result.rows)
+
+
+def _readings(row: RowResult, names: list[str]) -> list[str]:
+    """Ours by the paper's protocol, what was published, held out, and the verdict."""
+    cells = []
+    for name in names:
+        found = row.readings.get(name)
+        said = [_against(found)]
+        if found is not None and found.held_out != found.values:
+            said.append(f"held out {_held_out(found)}")
+        if found is not None and found.verdict:
+            said.append(found.verdict)
+        cells.append(", ".join(said))
+    return cells
 
 
 def _held_out(measured: Measured) -> str:
@@ -170,7 +193,7 @@ def plot(result: SweepResult) -> str:
 def page(result: Result) -> str:
     """One self-contained HTML page."""
     header, rows = cells(result)
-    bounds = [(r[0], r[1], r[-2], r[-1]) for r in rows] if isinstance(result, TableResult) else []
+    bounds = [(r[0], r[1], r[-2], r[-1]) for r in rows] if isinstance(result, TableResult) and _bounded(result) else []
     if bounds:
         header, rows = header[:-2], [row[:-2] for row in rows]
     return fill(

@@ -1,6 +1,7 @@
 """What was to be expected: theorems, their conditions, and the prediction for a given setting."""
 
+from zhat.theory.heads import check_head
 from zhat.theory.predict import predict
 from zhat.theory.theorems import THEOREMS, Theorem
 
-__all__ = ["predict", "Theorem", "THEOREMS"]
+__all__ = ["predict", "check_head", "Theorem", "THEOREMS"]

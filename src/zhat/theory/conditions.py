@@ -37,7 +37,7 @@ class Setting:
     @property
     def space(self) -> Space | None:
         """Where the latents live, if the process says so."""
-        return getattr(getattr(self.process, "marginal", None), "space", None)
+        return getattr(self.process, "space", None)
 
 
 def _yes(condition: str, because: str) -> Answer:
@@ -86,13 +86,13 @@ def uniform_marginal(setting: Setting) -> Answer:
 
 
 def von_mises_fisher_conditional(setting: Setting) -> Answer:
-    """p(z'|z) is von Mises-Fisher around z, and says something about z."""
+    """p(z'|z), or p(z|v), is von Mises-Fisher around its anchor, and says something about it."""
     name = "von Mises-Fisher conditional"
     conditional = getattr(setting.process, "conditional", None)
     if conditional is None:
         return _unknown(name, "the process does not name its conditional")
     if isinstance(conditional, VonMisesFisher) and conditional.concentration == 0:
-        return _no(name, "its concentration is 0, so a positive says nothing about its anchor")
+        return _no(name, "its concentration is 0, so a draw says nothing about what it is drawn around")
     answer = _yes if isinstance(conditional, VonMisesFisher) else _no if _known(conditional) else _unknown
     return answer(name, f"it is {conditional}")
 
@@ -158,9 +158,9 @@ def output_on_matching_sphere(setting: Setting) -> Answer:
     if setting.encoder is None:
         wanted = "" if radius is None else f" of radius sqrt(temperature * concentration) = {radius:.4g}"
         return _unknown(name, f"no encoder given; it must end on a sphere{wanted}")
-    last = _last(setting.encoder)
+    last = last_module(setting.encoder)
     if not isinstance(last, OntoSphere):
-        return _output_elsewhere(name, last, "a sphere")
+        return output_elsewhere(name, last, "a sphere")
     if setting.space is not None and last.space.dim != setting.space.dim:
         return _no(name, f"it ends in {last.space.dim} dimensions for {setting.space.dim} latents")
     if last.learnable:
@@ -178,9 +178,9 @@ def output_in_matching_box(setting: Setting) -> Answer:
     stretch = predicted_stretch(setting)
     if setting.encoder is None:
         return _unknown(name, "no encoder given; it must end in a box whose bounds can grow")
-    last = _last(setting.encoder)
+    last = last_module(setting.encoder)
     if not isinstance(last, OntoBox):
-        return _output_elsewhere(name, last, "a box")
+        return output_elsewhere(name, last, "a box")
     space = setting.space
     if isinstance(space, Box):
         if last.space.dim != space.dim:
@@ -194,7 +194,8 @@ def output_in_matching_box(setting: Setting) -> Answer:
     return _unknown(name, "the right width follows from the conditional, which does not match the loss")
 
 
-def _output_elsewhere(name: str, last: nn.Module, wanted: str) -> Answer:
+def output_elsewhere(name: str, last: nn.Module, wanted: str) -> Answer:
+    """What to say of an encoder that does not end where theory wants it to."""
     if isinstance(last, OntoSphere | OntoBox):
         return _no(name, f"the encoder ends on {last.space}")
     if isinstance(last, nn.Linear):
@@ -202,7 +203,7 @@ def _output_elsewhere(name: str, last: nn.Module, wanted: str) -> Answer:
     return _unknown(name, f"zhat cannot tell where {type(last).__name__} ends")
 
 
-def _last(encoder: nn.Module) -> nn.Module:
+def last_module(encoder: nn.Module) -> nn.Module:
     """The last module of a sequence that does something."""
     while isinstance(encoder, nn.Sequential):
         parts = [part for part in encoder if not isinstance(part, nn.Identity)]

@@ -19,7 +19,7 @@ def predict(process: Any, objective: Any, encoder: nn.Module | Callable[[], nn.M
     """What theory says about recovering the latents of `process` with `objective`.
 
     Args:
-        process: for instance `Pairs(...)`.
+        process: for instance `Pairs(...)` or `Clusters(...)`; of clusters, the vectors of this very world are judged.
         objective: for instance `InfoNCE(...)`, or a `Fresh` one.
         encoder: a module, or something that makes one; without it the condition on the output space stays open.
 

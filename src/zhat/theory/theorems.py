@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from zhat.dgp import Sphere
-from zhat.equivalence import AFFINE, ORTHOGONAL, SCALED_PERMUTATION, Equivalence
+from zhat.equivalence import AFFINE, LINEAR, ORTHOGONAL, SCALED_PERMUTATION, SIMILARITY, Equivalence
 from zhat.results import Answer
 from zhat.theory import conditions as c
+from zhat.theory import labelled
 from zhat.theory.conditions import Setting
 
 
@@ -97,4 +99,68 @@ THEOREM_6 = Theorem(
     notes=(_LIMIT,),
 )
 
-THEOREMS: tuple[Theorem, ...] = (THEOREM_2, THEOREM_5, THEOREM_6)
+# --- reizinger2024: four cases, by what is brought to unit length
+
+_WORLD = (
+    labelled.latents_on_unit_sphere,
+    c.von_mises_fisher_conditional,
+    labelled.vectors_generate_the_space,
+    c.injective_mixing,
+    labelled.labels_are_uniform,
+    labelled.labels_are_true,
+    labelled.latents_are_fresh,
+    labelled.plain_softmax,
+)
+_MINIMUM = "the theorem speaks of the minimum of the loss; where classes hardly overlap, training may stop far from it"
+
+CASE_1 = Theorem(
+    name="Theorem 1C, case C1",
+    cite="reizinger2024",
+    speaks_of=partial(labelled.is_case, "C1"),
+    conditions=(*_WORLD, labelled.unit_output, labelled.inverse_temperature_fits),
+    conclusion=ORTHOGONAL,
+    shift=False,
+    scale=labelled.unit_scale,
+    notes=(_MINIMUM, "rows of the head are the images of their cluster vectors"),
+)
+
+CASE_2 = Theorem(
+    name="Theorem 1C, case C2",
+    cite="reizinger2024",
+    speaks_of=partial(labelled.is_case, "C2"),
+    conditions=(*_WORLD, labelled.unit_output),
+    conclusion=ORTHOGONAL,
+    shift=False,
+    scale=labelled.unit_scale,
+    notes=(
+        _MINIMUM,
+        "rows of the head are the images of their cluster vectors, times kappa / beta and with one offset",
+    ),
+)
+
+CASE_3 = Theorem(
+    name="Theorem 1C, case C3",
+    cite="reizinger2024",
+    speaks_of=partial(labelled.is_case, "C3"),
+    conditions=(*_WORLD, labelled.vectors_are_diverse, labelled.free_output),
+    conclusion=SIMILARITY,
+    shift=False,
+    scale=labelled.scale_of_free_features,
+    notes=(_MINIMUM, "rows of the head are the rotated cluster vectors; the scale is kappa / beta"),
+)
+
+CASE_4 = Theorem(
+    name="Theorem 1C, case C4",
+    cite="reizinger2024",
+    speaks_of=partial(labelled.is_case, "C4"),
+    conditions=(*_WORLD, labelled.free_output),
+    conclusion=LINEAR,
+    shift=False,
+    scale=lambda setting: None,
+    notes=(
+        _MINIMUM,
+        "rows of the head are an affine image of the cluster vectors; with class labels this is Theorem 2 of the paper",
+    ),
+)
+
+THEOREMS: tuple[Theorem, ...] = (THEOREM_2, THEOREM_5, THEOREM_6, CASE_1, CASE_2, CASE_3, CASE_4)

@@ -125,6 +125,7 @@ def train(
     device = _checks.device(device)
     with _interruptible() as interrupted:
         stack = Stack(encoder, objective, chosen, device)
+        _refuse_labels(worlds, stack.labels)
         stream = Stream(worlds, chosen, batch, device)
         stack.refuse_width(stream.width)
         adam = make_adam(stack.parameters, lr, betas, lr_scale or {}, device)
@@ -157,6 +158,16 @@ def train(
                 raise KeyboardInterrupt(keeper.hint)
     curves = tuple(state.curve(s, watch_name) for s in range(len(chosen)))
     return Run(chosen, stack.encoders(), stack.objectives(), curves, steps, state.seconds)
+
+
+def _refuse_labels(worlds: tuple[Process, ...], rows: int | None) -> None:
+    """Say here what a GPU would only say by giving up: a label without a row in the head."""
+    labels = max((getattr(world, "labels", None) or 0 for world in worlds), default=0)
+    if rows is not None and labels > rows:
+        raise BadInput(
+            f"the objective's head has {rows} rows, but the process hands over {labels} different labels. "
+            f"Give the objective labels={labels}."
+        )
 
 
 def _watch_points(steps: int, watch: Watch | None, every: int | None) -> list[int]:

@@ -131,6 +131,11 @@ class Stack:
             return tuple(copy.deepcopy(parts["objective"]).eval() for parts in self._filled())
         return (self._objective,) * self.size  # type: ignore[return-value]
 
+    @property
+    def labels(self) -> int | None:
+        """How many labels the objective has rows for; None where it asks for none."""
+        return getattr(self._template["objective"], "labels", None) if "objective" in self._template else None
+
     def description(self) -> str:
         """What is trained, as text."""
         return f"{self._template}\n{describe(self._objective)}"

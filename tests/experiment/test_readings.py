@@ -1,0 +1,81 @@
+import pytest
+import torch
+
+from zhat.dgp import Clusters, Orthogonal, Sphere, Uniform, VonMisesFisher
+from zhat.equivalence import AFFINE, LINEAR
+from zhat.errors import BadInput
+from zhat.experiment import HeadOffScale, HeadToVectors, OffScale, Trained
+from zhat.objectives import InfoNCE, InstanceDiscrimination
+
+WORLD = Clusters(Uniform(Sphere(4)), VonMisesFisher(10.0), Orthogonal(), classes=40, instances=200)
+
+
+def trained(rows=None, scale=1.0, world=WORLD):
+    class Scaled(torch.nn.Module):
+        def forward(self, x):
+            return scale * x
+
+    objective = InstanceDiscrimination(4, world.labels)
+    if rows is not None:
+        objective.rows.data = rows.float()
+    return Trained(Scaled(), objective, world, 1024, "cpu")
+
+
+def vectors(world=WORLD):
+    return world.cluster_vectors[torch.arange(world.labels) % world.classes]
+
+
+def random_map(seed=0):
+    return torch.randn(4, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def test_a_head_that_is_an_affine_image_of_the_vectors_has_r2_one():
+    rows = vectors() @ random_map() + 3
+    assert HeadToVectors(AFFINE)(trained(rows)) == pytest.approx((1, 1), abs=1e-5)
+    linear = HeadToVectors(LINEAR)
+    assert linear(trained(vectors() @ random_map())) == pytest.approx((1, 1), abs=1e-5)
+    assert max(linear(trained(rows))) < 0.999  # an offset is not forgiven
+
+
+def test_a_random_head_has_r2_near_zero_by_both_protocols():
+    rows = torch.randn(200, 4, generator=torch.Generator().manual_seed(1))
+    by_paper, ours = HeadToVectors()(trained(rows))
+    assert by_paper < 0.1
+    assert ours < 0.1
+
+
+def test_what_is_learned_for_seen_classes_only_is_credited_by_the_paper_and_not_by_us():
+    # Each class has a code of its own, the same for all its labels: half of the labels tell the other half.
+    world = Clusters(Uniform(Sphere(4)), VonMisesFisher(10.0), Orthogonal(), classes=4, instances=200)
+    codes = torch.randn(4, 4, generator=torch.Generator().manual_seed(2)).double()
+    by_paper, ours = HeadToVectors(LINEAR)(trained(codes[torch.arange(200) % 4], world=world))
+    assert by_paper > 0.99
+    assert ours < 0.5
+
+
+def test_class_labels_are_classes_themselves():
+    from dataclasses import replace
+
+    world = replace(WORLD, classes=100, instances=100, by_class=True)
+    rows = world.cluster_vectors @ random_map()
+    assert HeadToVectors()(trained(rows, world=world)) == pytest.approx((1, 1), abs=1e-5)
+
+
+def test_the_scale_is_compared_with_the_prediction_absolutely_and_relatively():
+    exact = trained(scale=10.0)
+    assert OffScale(10.0)(exact) == pytest.approx((0, 0), abs=1e-6)
+    # h = 8 z: singular values of the map back are 1/8 = 0.125 where 0.1 was predicted, a quarter too much
+    off = trained(scale=8.0)
+    assert OffScale(10.0)(off) == pytest.approx((0.025, 0.025), abs=1e-6)
+    assert OffScale(10.0, relative=True)(off) == pytest.approx((0.25, 0.25), abs=1e-5)
+
+
+def test_a_rotated_head_is_on_scale_and_a_stretched_one_is_not():
+    rotation = torch.linalg.qr(random_map()).Q
+    assert HeadOffScale()(trained(vectors() @ rotation)) == pytest.approx((0, 0), abs=1e-5)
+    assert HeadOffScale()(trained(2 * vectors() @ rotation)) == pytest.approx((0.5, 0.5), abs=1e-5)
+
+
+def test_without_a_head_there_is_nothing_to_read():
+    with pytest.raises(BadInput, match="compares the rows of a head with cluster vectors"):
+        HeadToVectors()(Trained(torch.nn.Identity(), InfoNCE(), WORLD, 100, "cpu"))

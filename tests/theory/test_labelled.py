@@ -1,0 +1,154 @@
+"""The theorem's four cases: each condition answered, each broken once, each claim tried by a small run."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import zhat
+from zhat.dgp import Around, Clusters, InvertibleMLP, Laplace, Sphere, Uniform, VonMisesFisher
+from zhat.encoders import mlp
+from zhat.equivalence import LINEAR, ORTHOGONAL, SCALED_PERMUTATION, SIMILARITY
+from zhat.fresh import Fresh
+from zhat.metrics import distance_from_orthogonal, linear_r2
+from zhat.objectives import CrossEntropy, InstanceDiscrimination
+from zhat.theory import predict
+
+WORLD = Clusters(Uniform(Sphere(3)), VonMisesFisher(10.0), InvertibleMLP(layers=2), classes=20, instances=100)
+CASES = {  # features of unit length, rows of unit length
+    "C1": {"unit_features": True, "unit_rows": True, "inverse_temperature": 10.0},
+    "C2": {"unit_features": True, "inverse_temperature": 5.0},
+    "C3": {"unit_rows": True},
+    "C4": {},
+}
+
+
+def encoder(case, dim=3, **how):
+    return mlp(3, dim, widths=(8,), onto=Sphere(dim, **how) if case in ("C1", "C2") else None)
+
+
+def head(case, labels=100, **how):
+    return InstanceDiscrimination(3, labels, **CASES[case] | how)
+
+
+def failed(prediction):
+    return [a.condition for a in prediction.answers if a.holds == "no"]
+
+
+@pytest.mark.parametrize(
+    ("case", "up_to", "scale"),
+    [("C1", ORTHOGONAL, 1.0), ("C2", ORTHOGONAL, 1.0), ("C3", SIMILARITY, 10.0), ("C4", LINEAR, None)],
+)
+def test_each_case_has_its_class_and_scale(case, up_to, scale):
+    prediction = predict(WORLD, head(case), encoder(case))
+    assert prediction.holds == "yes", str(prediction)
+    assert (prediction.up_to, prediction.theorem, prediction.shift) == (up_to, f"Theorem 1C, case {case}", False)
+    assert prediction.scale == (None if scale is None else pytest.approx(scale))
+
+
+def test_the_scale_of_free_features_is_concentration_over_inverse_temperature():
+    assert predict(WORLD, head("C3", inverse_temperature=4.0), encoder("C3")).scale == pytest.approx(2.5)
+    free = predict(WORLD, head("C3", learnable=True), encoder("C3"))
+    assert (free.holds, free.scale, free.up_to) == ("yes", None, SIMILARITY)
+
+
+def test_classes_are_instances_when_the_process_hands_them_over():
+    world = replace(WORLD, by_class=True)
+    prediction = predict(world, Fresh(CrossEntropy, 3, 20), Fresh(encoder, "C4"))
+    assert prediction.holds == "yes"
+    assert "with class labels this is Theorem 2" in str(prediction)
+
+
+PROJECTED = {"conditional": Around(Laplace(Sphere(3)))}
+SQUARE = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]]) / np.sqrt(2)
+BROKEN = [
+    ("C4", PROJECTED, {}, {}, "von Mises-Fisher conditional"),
+    ("C4", {"conditional": VonMisesFisher(0.0)}, {}, {}, "von Mises-Fisher conditional"),
+    ("C4", {"vectors": Uniform(Sphere(3, radius=2.0))}, {}, {}, "latents on the unit sphere"),
+    ("C4", {"classes": 3}, {}, {}, "cluster vectors generate the space affinely"),
+    ("C4", {"label_noise": 0.5}, {}, {}, "labels without noise"),
+    ("C4", {"augmentation": VonMisesFisher(100.0)}, {}, {}, "fresh latents for every draw of a label"),
+    ("C4", {"instances": 101, "by_class": True}, {"labels": 20}, {}, "labels equally frequent"),
+    ("C4", {"instances": 10, "by_class": True}, {"labels": 20}, {}, "labels equally frequent"),
+    ("C4", {}, {"labels": 99}, {}, "a plain softmax over the labels"),
+    ("C4", {}, {"bias": True}, {}, "a plain softmax over the labels"),
+    ("C4", {}, {"label_smoothing": 0.1}, {}, "a plain softmax over the labels"),
+    ("C4", {}, {}, {"dim": 4}, "free output in the dimension of the latents"),
+    ("C3", {"classes": 5}, {}, {}, "diverse cluster vectors (Assumption 2)"),
+    ("C1", {}, {"inverse_temperature": 3.0}, {}, "inverse temperature equal to the concentration"),
+    ("C2", {}, {}, {"radius": 2.0}, "output on the unit sphere"),
+    ("C2", {}, {}, {"dim": 4}, "output on the unit sphere"),
+]
+
+
+@pytest.mark.parametrize(("case", "world", "objective", "output", "condition"), BROKEN)
+def test_a_broken_condition_is_found_and_named(case, world, objective, output, condition):
+    prediction = predict(replace(WORLD, **world), head(case, **objective), encoder(case, **output))
+    assert failed(prediction) == [condition]
+
+
+def test_an_output_of_the_wrong_kind_is_no_match():
+    assert failed(predict(WORLD, head("C4"), encoder("C1"))) == ["free output in the dimension of the latents"]
+    assert failed(predict(WORLD, head("C1"), encoder("C4"))) == ["output on the unit sphere"]
+
+
+def test_margins_come_from_the_vectors_of_this_very_world():
+    def margin(world):
+        (answer,) = (a for a in predict(world, head("C4")).answers if "affinely" in a.condition)
+        return answer.because
+
+    assert margin(WORLD) != margin(replace(WORLD, seed=1))
+    values = torch.linalg.svdvals(WORLD.cluster_vectors - WORLD.cluster_vectors.mean(0))
+    assert f"smallest singular value {values[-1]:.3g}, largest {values[0]:.3g}" in margin(WORLD)
+    plane = Clusters(SQUARE, VonMisesFisher(5.0), InvertibleMLP(layers=1))
+    answers = {a.condition: a for a in predict(plane, CrossEntropy(2, 4, unit_rows=True)).answers}
+    assert answers["cluster vectors generate the space affinely"].holds == "yes"
+    assert answers["diverse cluster vectors (Assumption 2)"].because == "rank 3 of the 4 needed"
+
+
+def test_classes_that_never_occur_do_not_count_as_vectors():
+    few = replace(WORLD, instances=3)  # three of twenty classes occur: a plane
+    answers = {a.condition: a.holds for a in predict(few, head("C4", labels=3)).answers}
+    assert answers["cluster vectors generate the space affinely"] == "no"
+
+
+def test_what_cannot_be_told_is_unknown():
+    prediction = predict(object(), head("C3"))
+    assert prediction.holds == "unknown"
+    assert {a.holds for a in prediction.answers} == {"unknown"}
+    assert predict(WORLD, head("C4")).holds == "unknown"
+    assert predict(WORLD, head("C2")).holds == "unknown"
+
+
+QUICK = {"steps": 2500, "batch": 1024, "lr": 5e-3, "lr_scale": {"rows": 4.0}}  # each row of the head is seen seldom
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_a_small_run_reaches_the_class_of_its_case_and_nothing_tighter(case):
+    onto = Sphere(3) if case in ("C1", "C2") else None
+    model = mlp(3, 3, widths=(64, 64, 64), onto=onto, seed=0)
+    objective = Fresh(InstanceDiscrimination, 3, 100, **CASES[case])
+    predicted = predict(WORLD, objective, model)
+    assert predicted.holds == "yes"
+    run = zhat.train(model, WORLD, objective, **QUICK)
+    profile = zhat.score(run.encoder, WORLD)
+    assert profile[predicted.up_to].value > 0.98
+    assert profile[SCALED_PERMUTATION].value < profile[predicted.up_to].value - 0.02
+    v = WORLD.cluster_vectors[torch.arange(100) % 20]
+    assert linear_r2(v, run.objectives[0].head).value > 0.98
+    if case == "C3":
+        rows = WORLD.sample(4096, generator=torch.Generator().manual_seed(5))
+        off = distance_from_orthogonal(rows.z[0], run.encoder(rows.x[0]), scale=10.0)
+        assert off < 0.1 / 10  # a tenth of the predicted 1 / scale
+        assert distance_from_orthogonal(v, run.objectives[0].head) < 0.05
+
+
+@pytest.mark.slow
+def test_with_a_free_head_and_free_features_the_scale_is_not_what_a_unit_head_gives():
+    model = mlp(3, 3, widths=(64, 64, 64), seed=0)
+    run = zhat.train(model, WORLD, Fresh(InstanceDiscrimination, 3, 100), **QUICK)
+    profile = zhat.score(run.encoder, WORLD)
+    assert profile[LINEAR].value > 0.98
+    assert profile[ORTHOGONAL].value < 0.9
