@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zhat.report.figures import Axis, Rung, bars, heatmap, ladder, lines, scatter
+from zhat.report.figures import Axis, Rung, bars, heatmap, ladder, lines, scatter, sweep
 
 number = st.floats(-1e6, 1e6, allow_nan=False)
 
@@ -53,3 +53,16 @@ def test_a_flat_curve_has_an_axis(value):
     svg = lines([("flat", (0, 1, 2), (value, value, value))], "step", "loss")
     assert not re.search("nan|inf", svg)
     assert math.isfinite(float(parsed(svg).find("polyline").get("points").split(",")[1].split()[0]))
+
+
+@given(
+    st.lists(st.floats(0, 1e5), min_size=1, max_size=8, unique=True),
+    st.floats(0, 1e5),
+    st.lists(st.floats(-50, 100), min_size=1, max_size=3),
+)
+def test_a_sweep_draws_every_seed_at_every_point_inside_its_frame(x, mark, scores):
+    names = ("concentration", "R2 (%)", "distance", "the mark")
+    tree = parsed(sweep(sorted(x), [scores] * len(x), [3.0] * len(x), mark, names=names))
+    circles = tree.findall(".//circle")
+    assert len(circles) == len(x) * len(scores)
+    assert all(64 <= float(c.get("cx")) <= 658 and 20 <= float(c.get("cy")) <= 328 for c in circles)

@@ -158,36 +158,47 @@ def sweep(
     *,
     names: tuple[str, str, str, str],
 ) -> str:
-    """Scores of every seed along a logarithmic axis, a second quantity on the right axis, and a marked value.
+    """Scores of every seed along an axis, a second quantity on the right axis, and a marked value.
+
+    The axis is logarithmic where values are above 0 and span more than a factor of eight.
 
     Args:
-        x: values on the axis, above 0.
+        x: values on the axis.
         values: scores at each x, one for each seed.
-        second: a second quantity at each x, between 0 and 1.
+        second: a second quantity at each x, at least 0.
         mark: a value on the axis.
         names: of the axis, the scores, the second quantity and the mark.
     """
     width, height = 720.0, 380.0
-    ends = [math.log10(v) for v in (*x, mark)]
-    across = Axis(*_around(ends), 64, width - 62)
+    ends = (*x, mark)
+    logarithmic = min(ends) > 0 and max(ends) > 8 * min(ends)
+    place = math.log10 if logarithmic else float
+    axis = Axis(*_around([place(v) for v in ends]), 64, width - 62)
+    across = [axis(place(v)) for v in x]
     means = [sum(v) / len(v) for v in values]
     left = Axis(min(0.0, *(v for each in values for v in each)), 100.0, height - 52, 20)
-    right = Axis(0.0, 1.0, height - 52, 20)
-    body = [_line(across.start, left(t), across.end, left(t), "grid") for t in left.ticks()]
-    body += [_text(across.start - 8, left(t) + 4, f"{t:g}", anchor="end") for t in left.ticks()]
-    body += [_text(across.end + 8, right(t) + 4, f"{t:.1f}", anchor="start") for t in right.ticks()]
-    body += [_text(across(math.log10(v)), height - 32, f"{v:.3g}") for v in x]
-    body.append(_line(across(math.log10(mark)), 20, across(math.log10(mark)), height - 52, "mark"))
-    body.append(_text(across(math.log10(mark)) - 6, 34, names[3], anchor="end"))
-    for series, axis, kind in ((means, left, "line"), (second, right, "line second")):
-        points = " ".join(f"{across(math.log10(u)):.1f},{axis(v):.1f}" for u, v in zip(x, series, strict=True))
+    right = Axis(0.0, max(1.0, *second), height - 52, 20)
+    body = [_line(axis.start, left(t), axis.end, left(t), "grid") for t in left.ticks()]
+    body += [_text(axis.start - 8, left(t) + 4, f"{t:g}", anchor="end") for t in left.ticks()]
+    body += [_text(axis.end + 8, right(t) + 4, f"{t:g}", anchor="start") for t in right.ticks()]
+    said = -math.inf  # where the last number under the axis stands
+    for u, pixel in sorted(zip(x, across, strict=True)):
+        if pixel - said >= 34:
+            body.append(_text(pixel, height - 32, f"{u:.3g}" if u < 1000 else f"{u:,.0f}"))
+            said = pixel
+    marked = axis(place(mark))
+    before = marked > (axis.start + axis.end) / 2
+    body.append(_line(marked, 20, marked, height - 52, "mark"))
+    body.append(_text(marked - 6 if before else marked + 6, 34, names[3], anchor="end" if before else "start"))
+    for series, scale, kind in ((means, left, "line"), (second, right, "line second")):
+        points = " ".join(f"{u:.1f},{scale(v):.1f}" for u, v in zip(across, series, strict=True))
         body.append(f'<polyline class="{kind}" points="{points}"/>')
-    for u, each in zip(x, values, strict=True):
-        place = f'cx="{across(math.log10(u)):.1f}"'
+    for pixel, each in zip(across, values, strict=True):
         body += [
-            f'<circle class="learned" {place} cy="{left(v):.1f}" r="4"><title>{v:.2f}</title></circle>' for v in each
+            f'<circle class="learned" cx="{pixel:.1f}" cy="{left(v):.1f}" r="4"><title>{v:.2f}</title></circle>'
+            for v in each
         ]
-    body.append(_text((across.start + across.end) / 2, height - 8, names[0], kind="label"))
+    body.append(_text((axis.start + axis.end) / 2, height - 8, names[0], kind="label"))
     body.append(_text(18, height / 2 - 16, names[1], kind="label", turn=True))
     body.append(_text(width - 10, height / 2 - 16, names[2], kind="label", turn=True))
     return _svg(width, height, body, f"{names[1]} against {names[0]}")
