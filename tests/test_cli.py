@@ -124,7 +124,10 @@ MISTAKES = [
     (["demo", "--nonsense"], "No such option"),
     (["report", "{file}"], "this is not a result written by zhat"),
     (["reproduce", "nobody1999"], "there is no paper named 'nobody1999'. Known: "),
-    (["reproduce", "zimmermann2021", "--table", "7"], "there is no table of zimmermann2021 named '7'. Known: 1, 2."),
+    (
+        ["reproduce", "zimmermann2021", "--table", "7"],
+        "there is no table of zimmermann2021 named '7'. Known: 1, 2, 1v.",
+    ),
     (["reproduce", "zimmermann2021", "--row", "T9"], "there is no row named 'T9'. Known: T1.1, T1.2"),
     (["reproduce", "zimmermann2021", "--table", "1", "--figure", "2"], "--table and --figure were both given"),
     (["reproduce", "zimmermann2021", "--budget", "huge"], "there is no budget named 'huge'. Known: paper, fast, smoke"),

@@ -54,7 +54,8 @@ UNBOUNDED = Fresh(mlp, D, D)
 class Recipe:
     """What makes the budget `fast` fast: fewer steps at a higher rate that falls to 0, a sharper loss to begin with.
 
-    Recipes were chosen on seeds 100 and above; tables show seeds 0, 1, 2, …
+    Steps, sharpness and the rate of bounds were chosen on seeds 100 and 101; first trials of learning rates also saw
+    seeds 0 to 2. Tables show seeds 0, 1, 2, …
 
     Attributes:
         steps: of the optimiser.
@@ -200,6 +201,26 @@ TABLE_1 = Table(
 )  # fmt: skip
 
 
+# Not in the paper: the two rows in free space with the official code's default width of the conditional.
+NEAR_FREE_NORMAL = Around(Normal(REAL, 0.05))
+
+TABLE_1_VARIANT = Table(
+    paper="zimmermann2021",
+    label="Table 1v",
+    caption="A variant of ours of the last two rows of Table 1: the conditional has the official code's default width of "
+    "0.05 instead of the 1 that the table names. Published numbers are those of the rows as the table names them.",
+    measure=R2,
+    score="R2",
+    rows=(
+        row("T1.11v", "free, Laplace(1), Normal(0.05) | free, Normal", Pairs(Laplace(REAL), NEAR_FREE_NORMAL, MIXING),
+            UNBOUNDED, MODEL_NORMAL, Published(98.13, 0.14), FREE_LAPLACE, recipe=Recipe(steps=16_000, start=4.0)),
+        row("T1.12v", "free, Normal(1), Normal(0.05) | free, Normal", Pairs(Normal(REAL), NEAR_FREE_NORMAL, MIXING),
+            UNBOUNDED, MODEL_NORMAL, Published(98.76, 0.03), FREE_NORMAL, recipe=Recipe(steps=16_000, start=4.0)),
+    ),
+    references=tuple(r for r in TABLE_1.references if r.name.startswith("free")),
+)  # fmt: skip
+
+
 # --- Table 2: box, uniform marginal throughout
 
 MCC_BOX = Bounds(Published(46.55, 1.34), "mcc-box")
@@ -306,7 +327,7 @@ FIGURE_2 = Sweep(
 PAPER = Paper(
     key="zimmermann2021",
     title="Contrastive Learning Inverts the Data Generating Process",
-    tables=(TABLE_1, TABLE_2),
+    tables=(TABLE_1, TABLE_2, TABLE_1_VARIANT),
     figures=(FIGURE_2,),
     notes=(
         "Negatives are the anchors of the batch, the anchor itself among them, as in the official code.",
