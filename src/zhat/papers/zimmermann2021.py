@@ -207,8 +207,8 @@ NEAR_FREE_NORMAL = Around(Normal(REAL, 0.05))
 TABLE_1_VARIANT = Table(
     paper="zimmermann2021",
     label="Table 1v",
-    caption="A variant of ours of the last two rows of Table 1: the conditional has the official code's default width of "
-    "0.05 instead of the 1 that the table names. Published numbers are those of the rows as the table names them.",
+    caption="A variant of ours of the last two rows of Table 1: the conditional has the official code's default width "
+    "of 0.05 instead of the 1 that the table names. Published numbers are those of the rows as the table names them.",
     measure=R2,
     score="R2",
     rows=(
