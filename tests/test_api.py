@@ -25,7 +25,7 @@ PUBLIC = {
     "zhat.audit": "audit examine Examined Embeddings embeddings joined Adapter adapt read_adapter Gate read_gate",
     "zhat.papers": "names paper",
     "zhat.theory": "predict check_head Theorem THEOREMS",
-    "zhat.report": "write render write_comparison",
+    "zhat.report": "write render write_comparison write_audit",
     "zhat.testing": "check_space check_distribution check_conditional check_mixing check_objective check_metric",
 }
 

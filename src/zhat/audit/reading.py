@@ -169,7 +169,7 @@ def _from_array(values: Rows, name: str, *, precision: str | None = None) -> Emb
         some = values[which]
         if precision == "bfloat16":
             return np.asarray((some.astype(np.uint32) << 16).view(np.float32))
-        return np.ascontiguousarray(some, dtype=wide)
+        return np.array(some, dtype=wide, order="C", subok=False)  # a copy: mapped rows cannot be written to
 
     return Embeddings(name, values.shape[0], values.shape[1], precision, take)
 
