@@ -528,7 +528,8 @@ class AuditResult:
         if self.up_to is Equivalence.IDENTITY:
             return f"{self.b} is {self.a}: {self.because}."
         article = "an" if str(self.up_to)[0] in "aio" else "a"
-        return f"{self.b} is {self.a} up to {article} {self.up_to} map ({self.up_to.meaning}): {self.because}."
+        part = "" if self.score is None or self.score.value >= 0.5 else "in part "
+        return f"{self.b} is {part}{self.a} up to {article} {self.up_to} map ({self.up_to.meaning}): {self.because}."
 
     def __str__(self) -> str:
         return f"{self.sentence}\n{self.ladder}"

@@ -33,17 +33,21 @@ class Step:
         up_to: the class.
         found: the map fitted.
         losses: one for each fold read, `(folds,)`.
+        ratios: 1 - R2 of each fold, linearised around that of all folds, `(folds,)`.
         score: the held-out R2 with interval and chance.
         enough: whether there are rows enough to fit this class.
         needed: rows that are.
+        wildest: the largest share of a column's variance that one fold holds.
     """
 
     up_to: Equivalence
     found: Alignment
     losses: Tensor
+    ratios: Tensor
     score: Score
     enough: bool
     needed: int
+    wildest: float
 
 
 def varying(moments: Moments) -> tuple[Tensor, Tensor]:
@@ -80,8 +84,12 @@ def _step(
     effective: int,
 ) -> Step:
     found = align(fit, up_to)
-    losses = torch.stack([loss(m, found, whole).mean() for m in read])
-    low, high = interval(losses)
+    by_column = torch.stack([loss(m, found, whole) for m in read])
+    losses = by_column.mean(-1)
+    spread = torch.stack([_spread(m, whole) for m in read])
+    # R2 is a ratio: a fold that spreads more than the others loses more as well, and that part says nothing.
+    linear = (by_column - loss(whole, found, whole) * (spread - 1)).mean(-1)
+    low, high = interval(linear)
     by_chance = torch.stack([loss(r, align(f, up_to), whole).mean() for f, r in chances])
     each = 1 - loss(whole, found, whole)
     needed = Recovery(up_to).rows_needed(*whole.zh.shape)
@@ -99,7 +107,8 @@ def _step(
         held_out=True,
         per_latent=tuple(float(v) for v in each),
     )
-    return Step(up_to, found, losses, score, effective >= needed, needed)
+    wildest = float((spread / spread.sum(0)).amax())
+    return Step(up_to, found, losses, linear, score, effective >= needed, needed, wildest)
 
 
 def loss(moments: Moments, found: Alignment, whole: Moments) -> Tensor:
@@ -114,6 +123,13 @@ def loss(moments: Moments, found: Alignment, whole: Moments) -> Tensor:
         + moments.n * off.square()
     )
     return (error.clamp_min(0) / moments.n)[kept] / (whole.zz.diagonal()[kept] / whole.n)
+
+
+def _spread(moments: Moments, whole: Moments) -> Tensor:
+    """Mean squared distance of each varying column from the mean of all folds, in units of its variance."""
+    kept = varying(whole)[0]
+    total = moments.zz.diagonal() + moments.n * (moments.mean_z - whole.mean_z).square()
+    return (total / moments.n)[kept] / (whole.zz.diagonal()[kept] / whole.n)
 
 
 def interval(values: Tensor, level: float = 0.95) -> tuple[float, float]:

@@ -53,7 +53,8 @@ def notes(seen: Seen, a: Embeddings, b: Embeddings, rank_a: int, rank_b: int, wh
     if seen.lasting > LASTING:
         said.append(
             f"neighbouring rows are alike (clustered or in time order): {seen.rows:,} rows count as "
-            f"{seen.effective:,}, and rows were split in long pieces"
+            f"{seen.effective:,}, and rows were split in long pieces. "
+            "If independent rows were only sorted, shuffle both files alike"
         )
     return tuple(said)
 

@@ -7,7 +7,8 @@ r"""The verdict on two matrices of embeddings: the tightest class of maps that h
    leaves less than 0.1% to explain. Otherwise these rows **cannot tell**.
 5. Where a held-out nonlinear probe explains more than 1% of the variance beyond the winner, at 0.1%, the relation is
    **nonlinear**; also where no class is related but the probe or shared neighbours are.
-6. Nothing related, with rows enough for an affine map: **unrelated**.
+6. Nothing related, with rows enough for an affine map: **unrelated**; but where one fold holds more than half of the
+   variance, a few wild rows decide, and these rows cannot tell.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from zhat.audit.ladder import Step, interval, steps, varying
 from zhat.audit.reading import Embeddings, embeddings, joined
 from zhat.audit.rows import Seen, look
 from zhat.equivalence import AFFINE, IDENTITY, Equivalence
-from zhat.errors import BadInput, RunFailed
+from zhat.errors import BadInput, RunFailed, TooFewRows
 from zhat.metrics import Alignment, Moments, align
 from zhat.results import AuditResult, Profile, Score
 
@@ -39,6 +40,7 @@ SLACK = 0.01
 NOTHING_LEFT = 1e-3
 ROUNDING = 1e-9
 BEND = 0.01
+WILD = 0.5
 FEWEST = 20
 
 
@@ -125,20 +127,27 @@ def examine(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: in
     )
     left, right = _told_apart(left, right)
     if left.rows < FEWEST:
-        raise BadInput(f"an audit needs at least {FEWEST} rows in both files, but {left.rows} came.")
+        raise TooFewRows(f"an audit needs at least {FEWEST} rows in both files, but {left.rows} came.", needed=FEWEST)
     seen = look(left, right, seed=seed)
     whole = reduce(add, seen.read, seen.fit)
-    varies_b, varies_a = varying(whole)
-    collapsed = [e.name for e, v in ((left, varies_a), (right, varies_b)) if not bool(v.any())]
+    collapsed = _still(left, right, whole)
     climbed: tuple[Step, ...] = ()
     seen_beyond: tuple[Score, ...] = ()
     if collapsed:
         found = _collapsed(collapsed, seen.same)
+    elif _still(left, right, seen.fit) or _still(left, right, reduce(add, seen.read)):
+        found = Found("cannot tell", None, f"there are only {seen.distinct} different rows")
     else:
         climbed = steps(seen.fit, seen.read, effective=seen.effective, seed=seed)
         found, seen_beyond = _decide(seen, climbed, seed)
     result = _dressed(found, seen, climbed, seen_beyond, left, right, whole, seed)
     return Examined(result, seen, climbed)
+
+
+def _still(a: Embeddings, b: Embeddings, moments: Moments) -> list[str]:
+    """The names of those that do not vary at all."""
+    varies_b, varies_a = varying(moments)
+    return [e.name for e, varies in ((a, varies_a), (b, varies_b)) if not bool(varies.any())]
 
 
 def _is_path(source: Any) -> bool:
@@ -182,7 +191,7 @@ def _decide(seen: Seen, climbed: tuple[Step, ...], seed: int) -> tuple[Found, tu
 def _related(step: Step) -> bool:
     """Whether the held-out R2 is above 0 and above chance beyond doubt."""
     chance = step.score.chance_high if step.score.chance_high is not None else 0.0
-    return 1 - interval(step.losses, RELATED)[1] > max(0.0, chance)
+    return 1 - interval(step.ratios, RELATED)[1] > max(0.0, chance)
 
 
 def _refutes(looser: Step, tight: Step) -> bool:
@@ -204,6 +213,12 @@ def _nothing_linear(
             f"{loosest.found.matrix.shape[0]} dimensions" + (", though neighbours agree" if shared else "")
         )
         return Found("cannot tell", None, because, loosest.needed)
+    at_most = max(0.0, 1 - interval(loosest.ratios, RELATED)[0])
+    if loosest.wildest > WILD:
+        because = (
+            f"one of {len(seen.read)} folds holds {_percent(loosest.wildest)} of the variance, so a few rows decide"
+        )
+        return Found("cannot tell", None, because)
     if probe is not None and interval(probe[1], RELATED)[0] > 0 and (probe[0].low or 0) > 0:
         return _bent(loosest, probe[0])
     if shared:
@@ -212,7 +227,6 @@ def _nothing_linear(
             f"rows share {_percent(near.value)} of their nearest neighbours, {_percent(near.chance or 0)} by chance"
         )
         return Found("nonlinear", None, because)
-    at_most = max(0.0, loosest.score.high or 0.0)
     because = f"no map explains more than chance; an affine one at most {_percent(at_most)} of the variance"
     return Found("unrelated", None, because)
 
