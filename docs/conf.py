@@ -33,6 +33,7 @@ ROOMS = {
     "zhat.metrics": "Metrics",
     "zhat.theory": "Theory",
     "zhat.experiment": "Experiments",
+    "zhat.audit": "Audit",
     "zhat.papers": "Papers",
     "zhat.runs": "Runs",
     "zhat.results": "Results",

@@ -14,7 +14,7 @@ DRAWING = (
     ("demo",),
     ("testing", "report", "progress"),
     ("papers",),
-    ("experiment",),
+    ("experiment", "audit"),
     ("training", "theory", "runs"),
     ("encoders", "objectives", "metrics"),
     ("dgp", "kernels"),

@@ -34,7 +34,7 @@ def test_version():
 
 
 def test_commands_are_the_documented_ones():
-    assert sorted(COMMANDS) == ["check", "demo", "list", "report", "reproduce"]
+    assert sorted(COMMANDS) == ["adapt", "audit", "check", "demo", "list", "report", "reproduce"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -316,3 +316,86 @@ def test_a_paper_is_listed_with_its_rows_and_measured_times(monkeypatch):
     for words in ("T1.12", "T2.10", "F2.8", "98.62 ± 0.05", "paper", "fast", "smoke", "4:10:00"):
         assert words in shown.output  # 300,003 steps x 5 seeds x 10 ms
     assert 6 <= len(asked) <= 30  # each kind of step once, not each row
+
+
+def audited(tmp_path, noise=0.05):
+    random = np.random.default_rng(0)
+    a = random.normal(size=(600, 4))
+    b = a @ np.linalg.qr(random.normal(size=(4, 4)))[0] + noise * random.normal(size=(600, 4))
+    np.save(tmp_path / "old.npy", a)
+    np.save(tmp_path / "new.npy", b)
+    np.save(tmp_path / "other.npy", random.normal(size=(600, 4)))
+    return [str(tmp_path / name) for name in ("old.npy", "new.npy", "other.npy")]
+
+
+def test_audit_says_the_verdict_first_within_80_columns(tmp_path):
+    old, new, _ = audited(tmp_path)
+    shown = zhat("audit", old, new, "--recall", "5", "--report", str(tmp_path / "page.html"))
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.startswith("new.npy is old.npy up to an orthogonal map")
+    for word in ("similarity", "recall@5", "directions  4 of 4 agree", "condition number"):
+        assert word in shown.output
+    assert max(len(line.rstrip()) for line in shown.stdout.splitlines()) <= 80
+    assert (tmp_path / "page.html").exists()
+
+
+def test_audit_prints_json_that_can_be_read_back(tmp_path):
+    old, new, _ = audited(tmp_path)
+    shown = zhat("audit", old, new, "--json")
+    found = from_json(shown.stdout)
+    assert found.verdict == "orthogonal"
+    documented = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8").split("## JSON")[1]
+    for name in vars(found):
+        assert f"`{name}`" in documented
+
+
+def test_a_gate_fails_with_one_line_and_exit_code_1(tmp_path):
+    old, new, other = audited(tmp_path)
+    assert zhat("audit", old, new, "--require", "affine", "--min", "0.98").exit_code == 0
+    failed = zhat("audit", old, other, "--require", "affine")
+    assert failed.exit_code == 1
+    assert failed.stderr == "gate failed: required affine, found unrelated\n"
+    gate = tmp_path / "gate.toml"
+    gate.write_text('require = "permutation"\nmin_recall = 0.1\n')
+    assert "required permutation, found orthogonal" in zhat("audit", old, new, "--gate", str(gate)).stderr
+    assert zhat("audit", old, new, "--gate", str(gate), "--min", "0.5").exit_code == 2
+
+
+def test_adapt_carries_rows_over(tmp_path):
+    old, new, other = audited(tmp_path, noise=0.0)
+    kept, out = str(tmp_path / "adapter.safetensors"), str(tmp_path / "carried.npy")
+    assert zhat("audit", old, new, "--adapter", kept).exit_code == 0
+    assert zhat("adapt", kept, old, "-o", out).exit_code == 0
+    assert np.allclose(np.load(out), np.load(new), atol=1e-8)
+    assert zhat("audit", old, other, "--adapter", str(tmp_path / "none.safetensors")).exit_code == 1
+    assert not (tmp_path / "none.safetensors").exists()
+
+
+def test_audit_joins_rows_by_ids(tmp_path):
+    old, new, _ = audited(tmp_path)
+    order = np.random.default_rng(1).permutation(600)
+    np.save(tmp_path / "mixed.npy", np.load(new)[order])
+    for name, ids in (("a.txt", range(600)), ("b.txt", order)):
+        (tmp_path / name).write_text("\n".join(str(i) for i in ids))
+    words = ("audit", old, str(tmp_path / "mixed.npy"))
+    assert "unrelated" in zhat(*words).output
+    joined = zhat(*words, "--ids", str(tmp_path / "a.txt"), "--ids", str(tmp_path / "b.txt"))
+    assert "up to an orthogonal map" in joined.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("audit", "OLD", "missing.npy"),
+        ("audit", "OLD", "NEW", "--require", "rotated"),
+        ("audit", "OLD", "NEW", "--gate", "missing.toml"),
+        ("audit", "OLD", "NEW", "--ids", "id"),
+        ("adapt", "missing.safetensors", "OLD", "-o", "out.npy"),
+    ],
+)
+def test_mistakes_in_an_audit_are_exit_code_2_and_one_sentence(tmp_path, words):
+    old, new, _ = audited(tmp_path)
+    shown = zhat(*[{"OLD": old, "NEW": new}.get(word, word) for word in words])
+    assert shown.exit_code == 2, shown.output
+    assert shown.stderr.startswith("zhat: ")
+    assert shown.stdout == ""

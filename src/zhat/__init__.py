@@ -5,7 +5,7 @@ representation h; a judge says up to which class of maps h recovers z; a record 
 measured":
 
 `zhat.dgp` · `zhat.encoders` · `zhat.objectives` · `zhat.train` · `zhat.metrics` · `zhat.theory` · `zhat.score` ·
-`zhat.runs` · `zhat.report`
+`zhat.audit` · `zhat.runs` · `zhat.report`
 
 Rooms load when they are first used, so that `import zhat` costs nothing.
 """
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from zhat._version import __version__
 
 if TYPE_CHECKING:
-    from zhat import dgp, encoders, equivalence, metrics, objectives, report, runs, testing, theory
+    from zhat import audit, dgp, encoders, equivalence, metrics, objectives, report, runs, testing, theory
     from zhat.citing import cite
     from zhat.equivalence import Equivalence
     from zhat.experiment import score
@@ -39,6 +39,7 @@ __all__ = [
     "equivalence",
     "theory",
     "score",
+    "audit",
     "runs",
     "report",
     "testing",

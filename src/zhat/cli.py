@@ -275,6 +275,125 @@ def report(
 
 @app.command()
 @_door
+def audit(
+    a: Annotated[
+        Path, typer.Argument(help="Embeddings to map from: .npy, .npz, .safetensors, .csv, .parquet, a folder.")
+    ],
+    b: Annotated[Path, typer.Argument(help="Embeddings of the same rows to map to.")],
+    key: Annotated[str | None, typer.Option(help="Which array, for files that hold several.")] = None,
+    ids: Annotated[
+        list[str] | None,
+        typer.Option(help="Join rows by id: a key or column in both files, or twice: a file of ids for each."),
+    ] = None,
+    require: Annotated[str | None, typer.Option(help="Fail unless the verdict is this class or a tighter one.")] = None,
+    min_: Annotated[float | None, typer.Option("--min", help="Fail if the held-out R2 is below.")] = None,
+    gate: Annotated[
+        Path | None, typer.Option(help="A TOML file of conditions, instead of --require and --min.")
+    ] = None,
+    recall: Annotated[
+        int | None, typer.Option(help="Report recall@K of a search among old rows behind the map.")
+    ] = None,
+    adapter: Annotated[Path | None, typer.Option(help="Keep the map as this .safetensors file.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML page.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the sample and the chance level.")] = 0,
+) -> None:
+    """Say up to which class of maps embeddings B are embeddings A.
+
+    Identical, permuted, rotated, linear, affine, only nonlinearly related, unrelated; or that these rows cannot tell,
+    and how many would. Each class is fitted on some rows and read on others, with an interval and a chance level.
+    """
+    from dataclasses import replace
+
+    from zhat import audit as room
+    from zhat import report as pages
+    from zhat.audit.gate import equivalence
+    from zhat.results import to_json
+
+    if gate is not None and (require is not None or min_ is not None):
+        raise BadInput("give either --gate or --require and --min, not both.")
+    asked = room.read_gate(gate) if gate is not None else None
+    if require is not None or min_ is not None:
+        asked = room.Gate(require=None if require is None else equivalence(require), min=min_)
+    if ids is not None and len(ids) > 2:
+        raise BadInput(f"--ids is given once or twice, but {len(ids)} came.")
+    found = room.examine(a, b, key=key, ids=ids[0] if ids is not None and len(ids) == 1 else ids, seed=seed)
+    result = found.result
+    if result.score is not None and (recall is not None or (asked is not None and asked.min_recall is not None)):
+        result = replace(result, beyond=(*result.beyond, found.recall(10 if recall is None else recall)))
+    passed, line = asked(result) if asked is not None else (True, "")
+    if json:
+        print(to_json(result))
+    else:
+        _show_audit(result, Console())
+    if report is not None:
+        _complain(f"Page: {pages.write_audit(result, report)}")
+    if line:
+        _complain(line)
+    if adapter is not None:
+        _complain(f"Adapter: {found.adapter().write(adapter)}")
+    if not passed:
+        raise typer.Exit(1)
+
+
+def _show_audit(result: Any, console: Console) -> None:
+    console.print(f"[bold]{escape(result.sentence)}[/bold]", highlight=False)
+    shown = [*result.ladder, *result.beyond]
+    if shown:
+        table = Table()
+        for name in ("up to", "score", "95% interval", "chance"):
+            table.add_column(name, justify="left" if name == "up to" else "right", no_wrap=True)
+        for score in shown:
+            here = score.up_to is result.up_to and score.name == "R2"
+            table.add_row(
+                f"{score.up_to if score.name == 'R2' else score.name}{' *' if here else ''}",
+                f"{score.value:.4f}",
+                "" if score.low is None else escape(f"[{score.low:.4f}, {score.high:.4f}]"),
+                "" if score.chance is None else f"{score.chance:.4f}",
+                style="bold" if here else None,
+            )
+        console.print(table)
+        console.print(
+            f"R² on {shown[0].n:,} held-out rows of {result.n:,}. Chance: rows paired at random.\n* the verdict.",
+            style="dim",
+            highlight=False,
+        )
+    for name, text in _facts(result):
+        console.print(f"{name:<12}{text}", highlight=False, markup=False)
+    for note in result.notes:
+        console.print(f"note: {note}", highlight=False, markup=False)
+
+
+def _facts(result: Any) -> Iterator[tuple[str, str]]:
+    if result.directions is not None:
+        yield "directions", f"{result.directions} of {min(result.dim_a, result.dim_b)} agree"
+    if result.spectrum:
+        condition = "none, it loses directions" if result.condition is None else f"{result.condition:.4g}"
+        ends = f"{result.spectrum[0]:.4g} to {result.spectrum[-1]:.4g}"
+        yield "map", f"singular values {ends}, condition number {condition}"
+    if result.drift_mean is not None:
+        yield "drift", f"mean {result.drift_mean:.4g}, covariance {result.drift_covariance:.4g} (relative to A)"
+    if result.worst and result.worst[0][1] > 0:
+        yield "worst rows", ", ".join(f"{row} ({off:.2g} sd)" for row, off in result.worst[:4])
+
+
+@app.command()
+@_door
+def adapt(
+    adapter: Annotated[Path, typer.Argument(help="What zhat audit --adapter wrote.")],
+    source: Annotated[Path, typer.Argument(metavar="OLD", help="Embeddings to carry over.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The .npy file to write.")],
+    key: Annotated[str | None, typer.Option(help="Which array, for files that hold several.")] = None,
+    back: Annotated[bool, typer.Option("--back", help="From the new space to the old one.")] = False,
+) -> None:
+    """Carry embeddings into the other space with the map of an audit, some rows at a time."""
+    from zhat import audit as room
+
+    print(room.adapt(room.read_adapter(adapter), source, out, key=key, back=back))
+
+
+@app.command()
+@_door
 def check(
     paper: Annotated[
         str | None, typer.Argument(help="A paper's key, with --row: what theory says of that row.")
@@ -339,6 +458,7 @@ _ROOMS = {
         "zhat.metrics",
         ("Recovery", "linear_r2", "mcc", "profile", "singular_values", "distance_from_orthogonal"),
     ),
+    "audit": ("zhat.audit", ("audit", "examine", "embeddings", "adapt", "Adapter", "Gate")),
     "theorems": ("zhat.theory", ()),
     "classes": ("zhat.equivalence", ()),
 }

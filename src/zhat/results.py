@@ -456,7 +456,86 @@ class SweepResult:
     notes: tuple[str, ...] = ()
 
 
-_RECORDED = (Score, Profile, Answer, Prediction, Spread, HeadCheck, Curve, Picture, Record)
+@dataclass(frozen=True)
+class AuditResult:
+    """What relates two matrices of embeddings of the same rows.
+
+    Attributes:
+        verdict: the tightest class that holds ("identity" … "affine"), or "nonlinear", "unrelated", "cannot tell".
+        up_to: that class; None where there is none.
+        because: what the verdict rests on, in words.
+        a: name of the embeddings mapped from.
+        b: name of the embeddings mapped to.
+        n: rows in both.
+        effective: rows that count: copies once, neighbours that are alike once.
+        dim_a: columns of a.
+        dim_b: columns of b.
+        rank_a: directions in which a varies, to the precision it is stored in.
+        rank_b: the same of b.
+        ladder: held-out R2 of the best map of each class, tightest first.
+        beyond: what no affine map shows: a nonlinear probe, shared neighbours, recall, where they could be read.
+        rows_needed: rows that would tell, where these cannot.
+        directions: held-out canonical directions that share more than half of their variance.
+        spectrum: singular values of the map, largest first.
+        condition: largest over smallest of them; None where the map loses directions.
+        worst: held-out sampled rows that disagree most: the row or its id, and its error in standard deviations.
+        drift_mean: distance of the means over the spread of a; None where dimensions differ.
+        drift_covariance: distance of the covariances over the size of that of a; None where dimensions differ.
+        notes: what is odd about the rows.
+        provenance: versions, date, settings.
+    """
+
+    verdict: str
+    up_to: Equivalence | None
+    because: str
+    a: str
+    b: str
+    n: int
+    effective: int
+    dim_a: int
+    dim_b: int
+    rank_a: int
+    rank_b: int
+    ladder: Profile
+    beyond: tuple[Score, ...]
+    rows_needed: int | None
+    directions: int | None
+    spectrum: tuple[float, ...]
+    condition: float | None
+    worst: tuple[tuple[str, float], ...]
+    drift_mean: float | None
+    drift_covariance: float | None
+    notes: tuple[str, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def score(self) -> Score | None:
+        """The score of the class found; that of affine maps where the relation is nonlinear."""
+        wanted = AFFINE if self.verdict == "nonlinear" else self.up_to
+        return next((s for s in self.ladder if s.up_to is wanted), None)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict for a reader in a hurry."""
+        if self.verdict == "cannot tell":
+            more = "" if self.rows_needed is None else f" Bring at least {self.rows_needed:,} rows."
+            return f"Cannot tell how {self.b} relates to {self.a}: {self.because}.{more}"
+        if self.verdict == "unrelated":
+            return f"{self.b} and {self.a} are unrelated: {self.because}."
+        if self.verdict == "nonlinear":
+            return f"{self.b} and {self.a} are related, but by no affine map: {self.because}."
+        assert self.up_to is not None, "every other verdict is a class of maps"
+        if self.up_to is Equivalence.IDENTITY:
+            return f"{self.b} is {self.a}: {self.because}."
+        article = "an" if str(self.up_to)[0] in "aio" else "a"
+        part = "" if self.score is None or self.score.value >= 0.5 else "in part "
+        return f"{self.b} is {part}{self.a} up to {article} {self.up_to} map ({self.up_to.meaning}): {self.because}."
+
+    def __str__(self) -> str:
+        return f"{self.sentence}\n{self.ladder}"
+
+
+_RECORDED = (Score, Profile, Answer, Prediction, Spread, HeadCheck, Curve, Picture, Record, AuditResult)
 _COMPARED = (Published, Measured, RowResult, TableResult, SweepResult)
 _KINDS: dict[str, type] = {kind.__name__: kind for kind in (*_RECORDED, *_COMPARED)}
 

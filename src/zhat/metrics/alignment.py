@@ -98,7 +98,7 @@ def _best_matrix(up_to: Equivalence, zz: Tensor, zh: Tensor, hh: Tensor) -> Tens
     elif up_to is SCALED_PERMUTATION:
         value = torch.where(size > 0, zh / size.clamp_min(torch.finfo(zh.dtype).tiny), 0.0)
         # Each latent counts alike, whatever its variance: the share of it that is explained decides.
-        gain = value * zh / zz.diagonal()[:, None]
+        gain = value * zh / zz.diagonal().clamp_min(torch.finfo(zh.dtype).tiny)[:, None]
     else:
         names = ", ".join(c.name for c in ALIGNABLE)
         raise BadInput(f"no best map can be fitted up to {up_to.name}. Use one of {names}.")

@@ -1,0 +1,146 @@
+"""The map from one space of embeddings to another: kept as safetensors, applied to files of any length."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from zhat._files import write_whole
+from zhat._version import __version__
+from zhat.audit.reading import embeddings
+from zhat.equivalence import Equivalence
+from zhat.errors import BadInput
+
+_FORMAT = "zhat adapter 1"
+
+
+@dataclass(frozen=True, eq=False)
+class Adapter:
+    r"""$\hat b = M (a - \bar a) + c$: old embeddings in the coordinates of the new ones.
+
+    Attributes:
+        matrix: M, `(d, k)`.
+        centre: $\bar a$, the mean of the old embeddings, `(k,)`.
+        offset: c, where the centre goes, `(d,)`.
+        inverse: the way back, `(k, d)`; None where the map loses directions.
+        up_to: the class of the map.
+        r2: held-out, with the map fitted on half of the rows; the map kept is fitted on all of them.
+        error: held-out root mean square error, in standard deviations of the columns of b.
+        a: name of the old embeddings.
+        b: name of the new embeddings.
+        rows: fitted on.
+    """
+
+    matrix: Tensor
+    centre: Tensor
+    offset: Tensor
+    inverse: Tensor | None
+    up_to: Equivalence
+    r2: float
+    error: float
+    a: str
+    b: str
+    rows: int
+
+    def __call__(self, a: Tensor) -> Tensor:
+        """Old embeddings in the new space, `(n, k) -> (n, d)`."""
+        return (a.double() - self.centre) @ self.matrix.T + self.offset
+
+    def back(self, b: Tensor) -> Tensor:
+        """New embeddings in the old space, `(n, d) -> (n, k)`."""
+        if self.inverse is None:
+            raise BadInput(f"the map from {self.a} to {self.b} loses directions, so there is no way back.")
+        return (b.double() - self.offset) @ self.inverse.T + self.centre
+
+    def write(self, path: Path | str) -> Path:
+        """Keep the adapter as a safetensors file, whole or not at all."""
+        tensors = {"matrix": self.matrix, "centre": self.centre, "offset": self.offset}
+        if self.inverse is not None:
+            tensors["inverse"] = self.inverse
+        about = {
+            "format": _FORMAT,
+            "zhat": __version__,
+            "up_to": self.up_to.name,
+            "numbers": json.dumps({"r2": self.r2, "error": self.error, "rows": self.rows}),
+            "a": self.a,
+            "b": self.b,
+        }
+        held = {name: t.detach().cpu().double().contiguous() for name, t in tensors.items()}
+        return write_whole(path, lambda draft: save_file(held, draft, metadata=about))
+
+
+def read_adapter(path: Path | str) -> Adapter:
+    """The adapter that `write` kept.
+
+    Args:
+        path: a safetensors file.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise BadInput(f"there is no adapter {path}. Write one with: zhat audit A B --adapter {path.name}.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            about: dict[str, Any] = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if about.get("format") != _FORMAT:
+            raise ValueError(f"its format is {about.get('format')!r}")
+        matrix, centre, offset = tensors["matrix"], tensors["centre"], tensors["offset"]
+        if matrix.shape != (len(offset), len(centre)):
+            raise ValueError(f"a map of shape {tuple(matrix.shape)} does not go from {len(centre)} to {len(offset)}")
+        if not all(bool(torch.isfinite(t).all()) for t in tensors.values()):
+            raise ValueError("it holds values that are not finite")
+        numbers = json.loads(about["numbers"])
+        return Adapter(
+            matrix,
+            centre,
+            offset,
+            tensors.get("inverse"),
+            Equivalence[about["up_to"]],
+            float(numbers["r2"]),
+            float(numbers["error"]),
+            about["a"],
+            about["b"],
+            int(numbers["rows"]),
+        )
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(
+            f"{path.name} must be an adapter as zhat audit writes it, but it cannot be read ({error})."
+        ) from None
+
+
+def adapt(adapter: Adapter, source: Any, out: Path | str, *, key: str | None = None, back: bool = False) -> Path:
+    """Carry embeddings over into the other space, some rows at a time.
+
+    Args:
+        adapter: the map.
+        source: what `embeddings` takes.
+        out: the `.npy` file to write, float64 for float64 rows and float32 otherwise.
+        key: which array of `source`.
+        back: from new to old.
+    """
+    if Path(out).suffix != ".npy":
+        raise BadInput(f"the rows are written as .npy, but {out} was named. Name a .npy file.")
+    rows = embeddings(source, key=key)
+    k, d = (len(adapter.offset), len(adapter.centre)) if back else (len(adapter.centre), len(adapter.offset))
+    if rows.dim != k:
+        raise BadInput(f"the adapter takes {k} columns, but {rows.name} has {rows.dim}. Is it the other space?")
+    carry = adapter.back if back else adapter
+
+    def fill(draft: Path) -> None:
+        dtype = np.float64 if rows.precision == "float64" else np.float32
+        target = np.lib.format.open_memmap(draft, "w+", dtype, (rows.rows, d))
+        start = 0
+        for some in rows.blocks():
+            target[start : start + len(some)] = carry(torch.from_numpy(some)).numpy()
+            start += len(some)
+        target.flush()
+
+    return write_whole(out, fill)

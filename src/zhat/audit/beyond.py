@@ -1,0 +1,194 @@
+"""What no affine map shows: bending, seen by a held-out nonlinear probe, and neighbourhoods that agree.
+
+Both look at a sample of rows, because both compare rows with rows.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from zhat import randomness
+from zhat.audit.ladder import interval
+from zhat.audit.rows import Seen
+from zhat.equivalence import INVERTIBLE
+from zhat.errors import BadInput
+from zhat.metrics import Alignment
+from zhat.results import Score
+
+NEIGHBOURS = 10
+_ROWS = 1000
+_FOLDS = 16
+
+
+def bending(seen: Seen, found: Alignment) -> tuple[Score, Tensor] | None:
+    r"""What a nonlinear map explains, and by how much it beats the given one on the same held-out rows.
+
+    Two probes of what the map leaves: kernel ridge regression on a (Gaussian kernel, median distance), and for each
+    column the square and the cube of its own prediction, which sees a bend behind a linear map in any dimension. The
+    one that is better on the rows fitted, by a split of them, is read.
+
+    Returns:
+        The score up to `INVERTIBLE`, and the gain in R2 of each fold of held-out rows; None with too few rows.
+    """
+    apart = seen.apart()
+    fitted, held = (_spaced(apart[m[apart]], _ROWS // 2) for m in (~seen.held_out, seen.held_out))
+    if len(fitted) < 20 or len(held) < 2 * _FOLDS:
+        return None
+    spread = seen.b[held].var(0)
+    kept = spread > 1e-24 * seen.b.square().mean(0)
+    scale = spread[kept].sqrt()
+    left = ((seen.b - found(seen.a))[:, kept] / scale, (found(seen.a))[:, kept] / scale)
+    half = len(fitted) // 2
+    probes = (_kernel, _cubic)
+    trial = [_error(p(seen.a, *left, fitted[:half], fitted[half:]), left[0][fitted[half:]]).mean() for p in probes]
+    best = probes[int(torch.stack(trial).argmin())]
+    after = _error(best(seen.a, *left, fitted, held), left[0][held])
+    before = _error(torch.zeros_like(left[0][held]), left[0][held])
+    gain = torch.stack([g.mean() for g in (before - after).chunk(_FOLDS)])
+    losses = torch.stack([e.mean() for e in after.chunk(_FOLDS)])
+    low, high = interval(losses)
+    score = Score(
+        name="R2, nonlinear probe",
+        value=1 - float(after.mean()),
+        up_to=INVERTIBLE,
+        shift=True,
+        low=1 - high,
+        high=1 - low,
+        chance=None,
+        chance_high=None,
+        n=len(held),
+        n_fit=len(fitted),
+        held_out=True,
+        per_latent=(),
+    )
+    return score, gain
+
+
+def _spaced(rows: Tensor, most: int) -> Tensor:
+    """At most so many of the rows, from the first to the last."""
+    return rows[torch.linspace(0, len(rows) - 1, min(most, len(rows))).long()]
+
+
+def _error(guess: Tensor, truth: Tensor) -> Tensor:
+    return (truth - guess).square().mean(-1)
+
+
+def _kernel(a: Tensor, left: Tensor, guess: Tensor, fit: Tensor, read: Tensor) -> Tensor:
+    """Kernel ridge regression of what is left; the penalty is the best of three by leave-one-out error."""
+    x = (a - a[fit].mean(0)) / a[fit].std(0).clamp_min(1e-12)
+    apart = torch.cdist(x[fit], x[fit]).square()
+    width = apart[apart > 0].median() if bool((apart > 0).any()) else torch.ones(())
+    values, vectors = torch.linalg.eigh(torch.exp(-apart / width))
+    mean = left[fit].mean(0)
+    target = vectors.T @ (left[fit] - mean)
+    best, weights = math.inf, target
+    for penalty in (1e-3, 1e-1, 10.0):
+        shrunk = vectors @ (target / (values.clamp_min(0) + penalty)[:, None])
+        diagonal = (vectors.square() / (values.clamp_min(0) + penalty)).sum(-1)
+        error = float((shrunk / diagonal[:, None]).square().mean())
+        if error < best:
+            best, weights = error, shrunk
+    found: Tensor = torch.exp(-torch.cdist(x[read], x[fit]).square() / width) @ weights + mean
+    return found
+
+
+def _cubic(a: Tensor, left: Tensor, guess: Tensor, fit: Tensor, read: Tensor) -> Tensor:
+    """Column by column, what is left as a cubic in the column's own prediction."""
+    centre, spread = guess[fit].mean(0), guess[fit].std(0).clamp_min(1e-12)
+
+    def features(rows: Tensor) -> Tensor:
+        x = ((guess[rows] - centre) / spread).clamp(-6, 6)
+        return torch.stack([torch.ones_like(x), x, x**2, x**3], -1).transpose(0, 1)  # (columns, rows, 4)
+
+    f = features(fit)
+    gram = f.mT @ f + 1e-6 * len(fit) * torch.eye(4, dtype=f.dtype)
+    weights = torch.linalg.solve(gram, f.mT @ left[fit].T[..., None])
+    found: Tensor = (features(read) @ weights)[..., 0].T
+    return found
+
+
+def neighbours(seen: Seen, *, seed: int) -> Score | None:
+    r"""Share of each row's nearest neighbours in a that are its nearest neighbours in b as well.
+
+    Blind to: rotations, one common scale, and whatever keeps neighbours together. Chance is $k / (m - 1)$ for k
+    neighbours among m rows; its spread is seen by pairing rows at random.
+    """
+    rows = _spaced(seen.apart(), _ROWS)
+    m = len(rows)
+    k = min(NEIGHBOURS, (m - 1) // 4)
+    if k < 1:
+        return None
+    near_a, near_b = (_near(x[rows], k) for x in (seen.a, seen.b))
+    values = (near_a & near_b).sum(-1).double() / k
+    generator = randomness.generator(seed, "neighbours")
+    by_chance = []
+    for _ in range(20):
+        other = torch.randperm(m, generator=generator)
+        by_chance.append((near_a & near_b[other][:, other]).sum().double() / (k * m))
+    chances = torch.stack(by_chance)
+    low, high = interval(torch.stack([v.mean() for v in values.chunk(_FOLDS)]))
+    return Score(
+        name=f"shared {k} neighbours",
+        value=float(values.mean()),
+        up_to=INVERTIBLE,
+        shift=True,
+        low=low,
+        high=high,
+        chance=float(chances.mean()),
+        chance_high=float(chances.mean()) + 1.645 * float(chances.std()),
+        n=m,
+        n_fit=0,
+        held_out=True,
+        per_latent=(),
+    )
+
+
+def _near(x: Tensor, k: int) -> Tensor:
+    """Which rows are among the k nearest of each row, `(m, m)`."""
+    x = (x - x.mean(0)) / x.std().clamp_min(1e-300)
+    return _nearest(x, x, k)
+
+
+def _nearest(queries: Tensor, rows: Tensor, k: int) -> Tensor:
+    """Which rows are among the k nearest of each query, other than the query's own, `(m, m)`."""
+    apart = torch.cdist(queries, rows)
+    apart.fill_diagonal_(math.inf)
+    found = torch.zeros(len(rows), len(rows), dtype=torch.bool)
+    return found.scatter_(1, apart.topk(k, largest=False).indices, True)
+
+
+def recall(seen: Seen, found: Alignment, k: int) -> Score:
+    """Share of the k nearest new rows that a search among mapped old rows finds, on held-out sampled rows.
+
+    Each held-out new row is a query; its own row is left out. Distances are Euclidean.
+
+    Args:
+        seen: what the pass has kept.
+        found: the map from old to new.
+        k: neighbours asked for.
+    """
+    held = _spaced(torch.nonzero(seen.held_out).flatten(), 2 * _ROWS)
+    m = len(held)
+    if not 1 <= k < m:
+        raise BadInput(f"recall@{k} needs more than {k} held-out sampled rows, and k of at least 1; there are {m}.")
+    new = seen.b[held]
+    exact, kept = (_nearest(new, rows, k) for rows in (new, found(seen.a[held])))
+    values = (exact & kept).sum(-1).double() / k
+    low, high = interval(torch.stack([v.mean() for v in values.chunk(_FOLDS)]))
+    return Score(
+        name=f"recall@{k}",
+        value=float(values.mean()),
+        up_to=found.up_to,
+        shift=False,
+        low=max(0.0, low),
+        high=min(1.0, high),
+        chance=k / (m - 1),
+        chance_high=None,
+        n=m,
+        n_fit=seen.fit.n,
+        held_out=True,
+        per_latent=(),
+    )

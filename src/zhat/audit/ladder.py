@@ -1,0 +1,165 @@
+r"""One held-out score for each class of maps, from moments alone.
+
+For a class with fitted map $\hat b = A a + c$ the loss of a fold is
+$\frac1d \sum_j \frac{1}{n_f s_j^2} \sum_{i \in f} (b_{ij} - \hat b_{ij})^2$ with $s_j^2$ the variance of column j among
+all rows read; R2 is one minus its mean. The same folds serve every class, so two classes are compared fold by fold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+
+import torch
+from scipy import stats
+from torch import Tensor
+
+from zhat import randomness
+from zhat.equivalence import AFFINE, Equivalence
+from zhat.metrics import ALIGNABLE, Alignment, Moments, Recovery, align
+from zhat.results import Score
+
+_TINY = torch.finfo(torch.float64).tiny
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One class: its map, its losses, its score.
+
+    Attributes:
+        up_to: the class.
+        found: the map fitted.
+        losses: one for each fold read, `(folds,)`.
+        ratios: 1 - R2 of each fold, linearised around that of all folds, `(folds,)`.
+        score: the held-out R2 with interval and chance.
+        enough: whether there are rows enough to fit this class.
+        needed: rows that are.
+        wildest: the largest share of a column's variance that one fold holds.
+    """
+
+    up_to: Equivalence
+    found: Alignment
+    losses: Tensor
+    ratios: Tensor
+    score: Score
+    enough: bool
+    needed: int
+    wildest: float
+
+
+def varying(moments: Moments) -> tuple[Tensor, Tensor]:
+    """Which columns of b and of a vary among these rows."""
+    return tuple(  # type: ignore[return-value]
+        s.diagonal() > moments.n * (1e-12 * m.abs()) ** 2 + _TINY
+        for s, m in ((moments.zz, moments.mean_z), (moments.hh, moments.mean_h))
+    )
+
+
+def steps(fit: Moments, read: Sequence[Moments], *, effective: int, seed: int) -> tuple[Step, ...]:
+    """Every class that can be fitted, tightest first; where dimensions differ, only linear and affine maps.
+
+    Args:
+        fit: moments of the rows to fit on.
+        read: moments of the folds to read on.
+        effective: rows that count.
+        seed: of the chance level.
+    """
+    whole = reduce(add, read)
+    d, k = whole.zh.shape
+    classes = ALIGNABLE if d == k else ALIGNABLE[-2:]
+    shuffles = 20 if d <= 32 else 5 if d <= 256 else 2
+    chances = list(_unpaired(fit, whole, shuffles, seed))
+    return tuple(_step(up_to, fit, read, whole, chances, effective) for up_to in classes)
+
+
+def _step(
+    up_to: Equivalence,
+    fit: Moments,
+    read: Sequence[Moments],
+    whole: Moments,
+    chances: list[tuple[Moments, Moments]],
+    effective: int,
+) -> Step:
+    found = align(fit, up_to)
+    by_column = torch.stack([loss(m, found, whole) for m in read])
+    losses = by_column.mean(-1)
+    spread = torch.stack([_spread(m, whole) for m in read])
+    # R2 is a ratio: a fold that spreads more than the others loses more as well, and that part says nothing.
+    linear = (by_column - loss(whole, found, whole) * (spread - 1)).mean(-1)
+    low, high = interval(linear)
+    by_chance = torch.stack([loss(r, align(f, up_to), whole).mean() for f, r in chances])
+    each = 1 - loss(whole, found, whole)
+    needed = Recovery(up_to).rows_needed(*whole.zh.shape)
+    score = Score(
+        name="R2",
+        value=float(each.mean()),
+        up_to=up_to,
+        shift=up_to is AFFINE,
+        low=1 - high if math.isfinite(high) else None,
+        high=1 - low if math.isfinite(low) else None,
+        chance=1 - float(by_chance.mean()),
+        chance_high=1 - float(by_chance.mean()) + 1.645 * float(by_chance.std()),
+        n=whole.n,
+        n_fit=fit.n,
+        held_out=True,
+        per_latent=tuple(float(v) for v in each),
+    )
+    wildest = float((spread / spread.sum(0)).amax())
+    return Step(up_to, found, losses, linear, score, effective >= needed, needed, wildest)
+
+
+def loss(moments: Moments, found: Alignment, whole: Moments) -> Tensor:
+    """Mean squared error of each varying column in units of its variance, `(varying columns,)`."""
+    kept = varying(whole)[0]
+    off = found(moments.mean_h) - moments.mean_z
+    matrix = found.matrix
+    error = (
+        moments.zz.diagonal()
+        - 2 * (matrix * moments.zh).sum(-1)
+        + (matrix @ moments.hh * matrix).sum(-1)
+        + moments.n * off.square()
+    )
+    return (error.clamp_min(0) / moments.n)[kept] / (whole.zz.diagonal()[kept] / whole.n)
+
+
+def _spread(moments: Moments, whole: Moments) -> Tensor:
+    """Mean squared distance of each varying column from the mean of all folds, in units of its variance."""
+    kept = varying(whole)[0]
+    total = moments.zz.diagonal() + moments.n * (moments.mean_z - whole.mean_z).square()
+    return (total / moments.n)[kept] / (whole.zz.diagonal()[kept] / whole.n)
+
+
+def interval(values: Tensor, level: float = 0.95) -> tuple[float, float]:
+    """Student's interval of the mean over folds; one fold alone has none and gives everything."""
+    n, mean = len(values), float(values.mean())
+    if n < 2:
+        return -math.inf, math.inf
+    reach = float(stats.t.ppf((1 + level) / 2, n - 1)) * float(values.std()) / math.sqrt(n)
+    return mean - reach, mean + reach
+
+
+def _unpaired(fit: Moments, read: Moments, shuffles: int, seed: int) -> list[tuple[Moments, Moments]]:
+    r"""Moments of rows paired at random: the limit of shuffling for many rows.
+
+    Shuffling the rows of a leaves everything but the cross moments, and those become Gaussian with covariance
+    $zz \otimes hh / (n - 1)$: a draw of them costs two products and no further pass over the rows.
+    """
+    generator = randomness.generator(seed, "chance")
+    roots = [(_root(m.zz), _root(m.hh), m) for m in (fit, read)]
+    drawn = []
+    for _ in range(shuffles):
+        pair = []
+        for root_z, root_h, m in roots:
+            noise = torch.randn(m.zh.shape, generator=generator, dtype=torch.float64)
+            pair.append(replace(m, zh=root_z @ noise @ root_h / math.sqrt(max(1, m.n - 1))))
+        drawn.append((pair[0], pair[1]))
+    return drawn
+
+
+def _root(scatter: Tensor) -> Tensor:
+    values, vectors = torch.linalg.eigh(scatter)
+    root: Tensor = (vectors * values.clamp_min(0).sqrt()) @ vectors.T
+    return root

@@ -1,0 +1,341 @@
+r"""The verdict on two matrices of embeddings: the tightest class of maps that holds, by a statistical rule.
+
+1. For each class the best map is fitted on half of the rows and read on the other half, in the same folds.
+2. A class is **related** if its held-out R2 is above 0 and above chance, at a level of 0.1%.
+3. A class is **refuted** if a looser class loses less, at a level of 1%, by more than 1% of what the looser one leaves.
+4. The tightest class that is related and not refuted wins, if every looser class had rows enough to refute it, or if it
+   leaves less than 0.1% to explain. Otherwise these rows **cannot tell**.
+5. Where a held-out nonlinear probe explains more than 1% of the variance beyond the winner, at 0.1%, the relation is
+   **nonlinear**; also where no class is related but the probe or shared neighbours are.
+6. Nothing related, with rows enough for an affine map: **unrelated**; but where one fold holds more than half of the
+   variance, a few wild rows decide, and these rows cannot tell.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import reduce
+from operator import add
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zhat._version import __version__
+from zhat.audit import beyond, oddities
+from zhat.audit.adapter import Adapter
+from zhat.audit.ladder import Step, interval, steps, varying
+from zhat.audit.reading import Embeddings, embeddings, joined
+from zhat.audit.rows import Seen, look
+from zhat.equivalence import AFFINE, IDENTITY, Equivalence
+from zhat.errors import BadInput, RunFailed, TooFewRows
+from zhat.metrics import Alignment, Moments, align
+from zhat.results import AuditResult, Profile, Score
+
+RELATED = 0.998  # two-sided levels of Student's intervals over folds
+REFUTED = 0.98
+SLACK = 0.01
+NOTHING_LEFT = 1e-3
+ROUNDING = 1e-9
+BEND = 0.01
+WILD = 0.5
+FEWEST = 20
+
+
+@dataclass(frozen=True)
+class Found:
+    """A verdict before it is dressed: what, in which class, why, and rows needed."""
+
+    verdict: str
+    up_to: Equivalence | None
+    because: str
+    rows_needed: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Examined:
+    """An audit with the maps it fitted.
+
+    Attributes:
+        result: plain data.
+        seen: what the pass has kept.
+        steps: every class with its map.
+    """
+
+    result: AuditResult
+    seen: Seen
+    steps: tuple[Step, ...]
+
+    def adapter(self) -> Adapter:
+        """The map of the class found, fitted on all rows; the best affine one where the relation is nonlinear."""
+        score = self.result.score
+        if score is None:
+            raise RunFailed(f"there is no map to keep: {self.result.sentence}")
+        whole = reduce(add, self.seen.read, self.seen.fit)
+        found = align(whole, score.up_to)
+        loses = self.result.condition is None or self.result.dim_a != self.result.dim_b
+        return Adapter(
+            found.matrix,
+            whole.mean_h,
+            found(whole.mean_h),
+            None if loses else torch.linalg.inv(found.matrix),
+            score.up_to,
+            score.value,
+            math.sqrt(max(0.0, 1 - score.value)),
+            self.result.a,
+            self.result.b,
+            whole.n,
+        )
+
+    def recall(self, k: int = 10) -> Score:
+        """Expected recall@k of a search among old rows behind the map, against exact search among new ones."""
+        score = self.result.score
+        if score is None:
+            raise RunFailed(f"there is no map to search behind: {self.result.sentence}")
+        step = next(s for s in self.steps if s.up_to is score.up_to)
+        return beyond.recall(self.seen, step.found, k)
+
+
+def audit(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0) -> AuditResult:
+    """Say up to which class of maps `b` is `a`, or that nothing can be said.
+
+    Args:
+        a: embeddings to map from: an array `(rows, k)`, a file or a folder of shards.
+        b: embeddings of the same rows to map to, `(rows, d)`.
+        key: which array, for files that hold several.
+        ids: joins rows of different order: the name of a key or column in both, or a pair (ids of a, ids of b).
+        seed: of the sample and the chance level.
+
+    Example:
+        >>> x = torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
+        >>> audit(x, x[:, [2, 0, 1]]).verdict
+        'permutation'
+    """
+    return examine(a, b, key=key, ids=ids, seed=seed).result
+
+
+def examine(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0) -> Examined:
+    """The audit with its maps, for an adapter or recall; the arguments are those of `audit`."""
+    pair = (None, None) if ids is None else (ids, ids) if isinstance(ids, str) else tuple(ids)
+    if len(pair) != 2:
+        raise BadInput(f"`ids` is one name or a pair, but {len(pair)} came.")
+    left, right = joined(
+        embeddings(a, key=key, ids=pair[0], name="" if _is_path(a) else "a"),
+        embeddings(b, key=key, ids=pair[1], name="" if _is_path(b) else "b"),
+    )
+    left, right = _told_apart(left, right)
+    if left.rows < FEWEST:
+        raise TooFewRows(f"an audit needs at least {FEWEST} rows in both files, but {left.rows} came.", needed=FEWEST)
+    seen = look(left, right, seed=seed)
+    whole = reduce(add, seen.read, seen.fit)
+    collapsed = _still(left, right, whole)
+    climbed: tuple[Step, ...] = ()
+    seen_beyond: tuple[Score, ...] = ()
+    if collapsed:
+        found = _collapsed(collapsed, seen.same)
+    elif _still(left, right, seen.fit) or _still(left, right, reduce(add, seen.read)):
+        found = Found("cannot tell", None, f"there are only {seen.distinct} different rows")
+    else:
+        climbed = steps(seen.fit, seen.read, effective=seen.effective, seed=seed)
+        found, seen_beyond = _decide(seen, climbed, seed)
+    result = _dressed(found, seen, climbed, seen_beyond, left, right, whole, seed)
+    return Examined(result, seen, climbed)
+
+
+def _still(a: Embeddings, b: Embeddings, moments: Moments) -> list[str]:
+    """The names of those that do not vary at all."""
+    varies_b, varies_a = varying(moments)
+    return [e.name for e, varies in ((a, varies_a), (b, varies_b)) if not bool(varies.any())]
+
+
+def _is_path(source: Any) -> bool:
+    return not hasattr(source, "shape")
+
+
+def _told_apart(a: Embeddings, b: Embeddings) -> tuple[Embeddings, Embeddings]:
+    return (a, b) if a.name != b.name else (replace(a, name=f"{a.name} (A)"), replace(b, name=f"{b.name} (B)"))
+
+
+def _collapsed(names: list[str], same: bool) -> Found:
+    if same:
+        return Found("identity", IDENTITY, "the same numbers, but every row is the same")
+    return Found("cannot tell", None, f"every row of {' and of '.join(names)} is the same")
+
+
+def _decide(seen: Seen, climbed: tuple[Step, ...], seed: int) -> tuple[Found, tuple[Score, ...]]:
+    loosest = climbed[-1]
+    if seen.same:
+        return Found("identity", IDENTITY, "the same numbers in every row"), ()
+    candidates = [s for s in climbed if _related(s) and not any(_refutes(t, s) for t in climbed)]
+    probe = beyond.bending(seen, loosest.found) if loosest.enough else None
+    near = beyond.neighbours(seen, seed=seed)
+    shown = tuple(s for s in (probe[0] if probe else None, near) if s is not None)
+    if not candidates:
+        return _nothing_linear(seen, climbed, probe, near), shown
+    best = candidates[0]
+    left = float(best.losses.mean())
+    unsure = [t for t in climbed if (t.up_to > best.up_to or t is best) and not t.enough]
+    if unsure and left > NOTHING_LEFT:
+        because = f"{seen.effective:,} rows show a relation, but cannot tell whether it is up to {best.up_to} or looser"
+        return Found("cannot tell", None, because, max(t.needed for t in unsure)), shown
+    if probe is not None and left > BEND and interval(probe[1], RELATED)[0] > BEND:
+        return _bent(loosest, probe[0]), shown
+    share = f"it explains {_percent(best.score.value)} of the variance on held-out rows"
+    if best.up_to is IDENTITY:
+        share = f"the same numbers explain {_percent(best.score.value)} of the variance on held-out rows"
+    return Found(best.up_to.value, best.up_to, share), shown
+
+
+def _related(step: Step) -> bool:
+    """Whether the held-out R2 is above 0 and above chance beyond doubt."""
+    chance = step.score.chance_high if step.score.chance_high is not None else 0.0
+    return 1 - interval(step.ratios, RELATED)[1] > max(0.0, chance)
+
+
+def _refutes(looser: Step, tight: Step) -> bool:
+    """Whether the looser class loses less beyond doubt, and by enough to matter."""
+    if not looser.up_to > tight.up_to:
+        return False
+    matters = max(SLACK * float(looser.losses.mean()), ROUNDING)
+    return interval(tight.losses - looser.losses, REFUTED)[0] > matters
+
+
+def _nothing_linear(
+    seen: Seen, climbed: tuple[Step, ...], probe: tuple[Score, Tensor] | None, near: Score | None
+) -> Found:
+    loosest = climbed[-1]
+    shared = near is not None and near.chance_high is not None and _low(near) > near.chance_high
+    if not loosest.enough:
+        because = (
+            f"{seen.effective:,} rows are too few for maps from {loosest.found.matrix.shape[1]} to "
+            f"{loosest.found.matrix.shape[0]} dimensions" + (", though neighbours agree" if shared else "")
+        )
+        return Found("cannot tell", None, because, loosest.needed)
+    at_most = max(0.0, 1 - interval(loosest.ratios, RELATED)[0])
+    if loosest.wildest > WILD:
+        because = (
+            f"one of {len(seen.read)} folds holds {_percent(loosest.wildest)} of the variance, so a few rows decide"
+        )
+        return Found("cannot tell", None, because)
+    if probe is not None and interval(probe[1], RELATED)[0] > 0 and (probe[0].low or 0) > 0:
+        return _bent(loosest, probe[0])
+    if shared:
+        assert near is not None
+        because = (
+            f"rows share {_percent(near.value)} of their nearest neighbours, {_percent(near.chance or 0)} by chance"
+        )
+        return Found("nonlinear", None, because)
+    because = f"no map explains more than chance; an affine one at most {_percent(at_most)} of the variance"
+    return Found("unrelated", None, because)
+
+
+def _low(near: Score) -> float:
+    """The end of the interval at the level of a relation, from the 95% one."""
+    return near.value - 2 * (near.value - (near.low if near.low is not None else near.value))
+
+
+def _bent(affine: Step, probe: Score) -> Found:
+    because = (
+        f"the best one explains {_percent(max(0.0, affine.score.value))} of the variance on held-out rows, "
+        f"a nonlinear probe {_percent(probe.value)}"
+    )
+    return Found("nonlinear", None, because)
+
+
+def _percent(share: float) -> str:
+    """A share in percent that never says 100 for less than all."""
+    if share >= 1 - 1e-9:
+        return "100%"
+    for digits in (1, 2, 3, 4, 5, 6, 7):
+        text = f"{100 * share:.{digits}f}%"
+        if not text.startswith("100."):
+            return text
+    return "99.9999999%"
+
+
+def _dressed(
+    found: Found,
+    seen: Seen,
+    climbed: tuple[Step, ...],
+    seen_beyond: tuple[Score, ...],
+    a: Embeddings,
+    b: Embeddings,
+    whole: Moments,
+    seed: int,
+) -> AuditResult:
+    rank_a, rank_b = oddities.rank(whole.hh, whole, a.precision), oddities.rank(whole.zz, whole, b.precision)
+    wanted = AFFINE if found.verdict == "nonlinear" else found.up_to
+    step = next((s for s in climbed if s.up_to is wanted), None)
+    spectrum: tuple[float, ...] = ()
+    condition = None
+    if step is not None:
+        values = torch.linalg.svdvals(step.found.matrix)
+        spectrum = tuple(float(v) for v in values)
+        if rank_a <= rank_b and float(values[-1]) > 1e-12 * len(values) * float(values[0]):
+            condition = float(values[0] / values[-1])
+    drift_mean = drift_covariance = None
+    if a.dim == b.dim and float(whole.hh.trace()) > 0:
+        drift_mean = float((whole.mean_z - whole.mean_h).norm() / (whole.hh.trace() / whole.n).sqrt())
+        drift_covariance = float((whole.zz - whole.hh).norm() / whole.hh.norm())
+    affine = climbed[-1] if climbed else None
+    return AuditResult(
+        verdict=found.verdict,
+        up_to=found.up_to,
+        because=found.because,
+        a=a.name,
+        b=b.name,
+        n=seen.rows,
+        effective=seen.effective,
+        dim_a=a.dim,
+        dim_b=b.dim,
+        rank_a=rank_a,
+        rank_b=rank_b,
+        ladder=Profile(tuple(s.score for s in climbed)),
+        beyond=seen_beyond,
+        rows_needed=found.rows_needed,
+        directions=directions(seen) if affine is not None and affine.enough else None,
+        spectrum=spectrum,
+        condition=condition,
+        worst=_worst(seen, step.found, a) if step is not None else (),
+        drift_mean=drift_mean,
+        drift_covariance=drift_covariance,
+        notes=oddities.notes(seen, a, b, rank_a, rank_b, whole),
+        provenance={
+            "zhat": __version__,
+            "torch": torch.__version__,
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seed": seed,
+            "precision": f"{a.precision}, {b.precision}",
+        },
+    )
+
+
+def directions(seen: Seen) -> int:
+    """Canonical directions, found on some rows, that share more than half of their variance on the others."""
+    fit, read = seen.fit, reduce(add, seen.read)
+    white_z, white_h = _whitener(fit.zz), _whitener(fit.hh)
+    u, _, vt = torch.linalg.svd(white_z @ fit.zh @ white_h.T, full_matrices=False)
+    z, h = u.T @ white_z, vt @ white_h
+    size = ((z @ read.zz * z).sum(-1) * (h @ read.hh * h).sum(-1)).clamp_min(1e-300).sqrt()
+    return int(((z @ read.zh * h).sum(-1) / size > math.sqrt(0.5)).sum())
+
+
+def _whitener(scatter: Tensor) -> Tensor:
+    values, vectors = torch.linalg.eigh(scatter)
+    kept = values > values[-1] * len(values) * torch.finfo(torch.float64).eps
+    white: Tensor = (vectors[:, kept] / values[kept].sqrt()).T
+    return white
+
+
+def _worst(seen: Seen, found: Alignment, a: Embeddings) -> tuple[tuple[str, float], ...]:
+    held = torch.nonzero(seen.held_out).flatten()
+    spread = seen.b.std(0)
+    kept = spread > 1e-12 * seen.b.abs().amax(0)
+    off = ((seen.b - found(seen.a))[held][:, kept] / spread[kept]).square().mean(-1).sqrt()
+    top = off.topk(min(5, len(off)))
+    names = [int(seen.index[held[i]]) for i in top.indices.tolist()]
+    return tuple(
+        (str(row if a.ids is None else a.ids[row]), float(value)) for row, value in zip(names, top.values, strict=True)
+    )

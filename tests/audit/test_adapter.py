@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from tests.audit.test_verdict import planted
+
+from zhat.audit import adapt, examine, read_adapter
+from zhat.equivalence import AFFINE, ORTHOGONAL
+from zhat.errors import BadInput, RunFailed
+
+
+def kept(tmp_path, up_to=AFFINE, noise=0.0, d=5):
+    a, b = planted(up_to, 1000, d, noise)
+    return a, b, examine(a, b).adapter().write(tmp_path / "adapter.safetensors")
+
+
+def test_old_rows_land_on_the_new_ones_and_come_back(tmp_path):
+    a, b, path = kept(tmp_path)
+    np.save(tmp_path / "old.npy", a)
+    out = adapt(read_adapter(path), tmp_path / "old.npy", tmp_path / "new.npy")
+    assert np.allclose(np.load(out), b, atol=1e-8)
+    back = adapt(read_adapter(path), out, tmp_path / "back.npy", back=True)
+    assert np.allclose(np.load(back), a, atol=1e-8)
+
+
+def test_class_and_held_out_error_travel_with_the_map(tmp_path):
+    _, _, path = kept(tmp_path, ORTHOGONAL, noise=0.2)
+    found = read_adapter(path)
+    assert found.up_to is ORTHOGONAL
+    assert torch.allclose(found.matrix @ found.matrix.T, torch.eye(5, dtype=torch.float64))
+    # noise of 0.2 standard deviations leaves a root mean square of 0.2 / sqrt(1 + 0.04) of the spread
+    assert found.error == pytest.approx(0.2 / np.sqrt(1.04), rel=0.1)
+    assert found.rows == 1000
+
+
+def test_a_map_that_loses_directions_has_no_way_back(tmp_path):
+    random = np.random.default_rng(0)
+    a = random.normal(size=(1000, 6))
+    found = examine(a, a @ random.normal(size=(6, 2)) @ random.normal(size=(2, 6))).adapter()
+    assert found.inverse is None
+    with pytest.raises(BadInput, match="no way back"):
+        found.back(torch.zeros(1, 6))
+
+
+def test_unrelated_rows_have_no_adapter():
+    random = np.random.default_rng(0)
+    with pytest.raises(RunFailed, match="no map to keep"):
+        examine(random.normal(size=(300, 3)), random.normal(size=(300, 3))).adapter()
+
+
+def test_wrong_files_get_a_sentence(tmp_path):
+    a, _, path = kept(tmp_path)
+    with pytest.raises(BadInput, match="there is no adapter"):
+        read_adapter(tmp_path / "none.safetensors")
+    save_file({"x": torch.ones(2)}, tmp_path / "other.safetensors")
+    with pytest.raises(BadInput, match="must be an adapter"):
+        read_adapter(tmp_path / "other.safetensors")
+    (tmp_path / "cut.safetensors").write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(BadInput, match="must be an adapter"):
+        read_adapter(tmp_path / "cut.safetensors")
+    with pytest.raises(BadInput, match="takes 5 columns, but"):
+        adapt(read_adapter(path), a[:, :3], tmp_path / "new.npy")
+    with pytest.raises(BadInput, match="Name a .npy file"):
+        adapt(read_adapter(path), a, tmp_path / "new.csv")
+
+
+def test_a_failed_adaption_leaves_nothing_behind(tmp_path):
+    a, _, path = kept(tmp_path)
+    a[900, 1] = np.nan
+    with pytest.raises(BadInput, match="row 900"):
+        adapt(read_adapter(path), a, tmp_path / "out" / "new.npy")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_recall_is_one_behind_an_exact_map_and_chance_behind_none():
+    a, b = planted(AFFINE, 1000, 5, 0.0)
+    assert examine(a, b).recall(10).value == 1
+    noisy = examine(*planted(AFFINE, 1000, 5, 0.5)).recall(10)
+    assert noisy.chance < noisy.value < 0.9
+    with pytest.raises(BadInput, match="recall@0"):
+        examine(a, b).recall(0)

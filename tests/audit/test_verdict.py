@@ -1,0 +1,321 @@
+"""A planted battery: data of a known class, and the verdict that must come back."""
+
+import numpy as np
+import pytest
+import torch
+
+from zhat.audit import audit, examine
+from zhat.equivalence import AFFINE, IDENTITY, LINEAR, ORTHOGONAL, Equivalence
+from zhat.errors import BadInput
+from zhat.results import from_json, to_json
+
+CLASSES = tuple(e for e in Equivalence if e <= AFFINE)
+
+
+def rotation(d, random):
+    q = np.linalg.qr(random.normal(size=(d, d)))[0]
+    if d == 2:  # far from every signed permutation
+        q = np.array([[np.cos(0.6), -np.sin(0.6)], [np.sin(0.6), np.cos(0.6)]])
+    return q
+
+
+def matrix(up_to, d, random):
+    if up_to is IDENTITY:
+        return np.eye(d)
+    order = np.eye(d)[np.roll(np.arange(d), 1)]
+    signs = np.where(np.arange(d) % 2 == 0, -1.0, 1.0)
+    sizes = np.linspace(0.5, 2, d)
+    return {
+        "permutation": order,
+        "signed permutation": order * signs,
+        "scaled permutation": order * signs * sizes,
+        "orthogonal": rotation(d, random),
+        "similarity": 1.7 * rotation(d, random),
+        "linear": rotation(d, random) * sizes @ rotation(d, random),
+        "affine": rotation(d, random) * sizes @ rotation(d, random),
+    }[up_to.value]
+
+
+def planted(up_to, n, d, noise, seed=0, dtype=np.float64):
+    """Rows and their copy under a map of exactly that class; noise as a share of the copy's spread."""
+    random = np.random.default_rng([seed, n, d, list(Equivalence).index(up_to)])
+    a = (random.normal(size=(n, d)) + 0.5 * random.normal(size=d)).astype(dtype)
+    b = a.astype(float) @ matrix(up_to, d, random)
+    b = b + (random.normal(size=d) * 2 if up_to is AFFINE else 0)
+    if up_to is IDENTITY and noise == 0:
+        noise = 1e-7
+    return a, (b + noise * b.std() * random.normal(size=(n, d))).astype(dtype)
+
+
+# Enough rows for an affine map (ten for each coefficient): every class can be told, clean and noisy.
+TOLD = [
+    (up_to, n, d, noise)
+    for up_to in CLASSES
+    for n, d, noise in ((2000, 2, 0.0), (2000, 2, 0.2), (800, 8, 0.0), (800, 8, 0.3), (700, 48, 0.2))
+]
+# Too few for a linear map, but nothing is left to explain: clean copies are told all the same.
+TOLD_CLEAN = [(up_to, 4 * 24, 24, 0.0) for up_to in CLASSES] + [(IDENTITY, 77, 64, 0.0)]
+
+
+def test_the_planted_class_comes_back():
+    cases = TOLD + TOLD_CLEAN
+    wrong = {}
+    for case in cases:
+        found = audit(*planted(*case))
+        if found.verdict != case[0].value:
+            wrong[case] = found.verdict
+    assert len(cases) >= 40
+    assert len(wrong) <= 0.05 * len(cases), wrong
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("up_to", CLASSES, ids=str)
+@pytest.mark.parametrize(("n", "d", "noise"), [(3000, 256, 0.2), (11000, 1024, 0.1), (32000, 32, 0.5), (8000, 8, 1.0)])
+def test_the_planted_class_comes_back_in_more_dimensions_and_rows(up_to, n, d, noise):
+    assert audit(*planted(up_to, n, d, noise)).verdict == up_to.value
+
+
+@pytest.mark.parametrize("up_to", CLASSES, ids=str)
+@pytest.mark.parametrize(("n", "d"), [(58, 48), (96, 48), (38, 16)])
+def test_few_rows_never_give_a_class_that_is_not_the_planted_one(up_to, n, d):
+    for noise in (0.0, 0.3):
+        found = audit(*planted(up_to, n, d, noise))
+        assert found.verdict in ("cannot tell", up_to.value)
+        if found.verdict == "cannot tell":
+            assert found.rows_needed > n
+            assert f"at least {found.rows_needed:,} rows" in found.sentence
+
+
+def independent(repetition, n, d):
+    random = np.random.default_rng([repetition, 7])
+    return random.normal(size=(n, d)), random.normal(size=(n, d))
+
+
+@pytest.mark.parametrize(("n", "d", "repetitions"), [(200, 4, 40), (400, 16, 10)])
+def test_independent_noise_is_unrelated(n, d, repetitions):
+    found = [audit(*independent(i, n, d), seed=i).verdict for i in range(repetitions)]
+    assert found.count("unrelated") == repetitions, found
+
+
+@pytest.mark.slow
+def test_a_thousand_independent_pairs_are_unrelated():
+    found = [audit(*independent(i, 200 + i % 5 * 50, 2 + i % 9), seed=i).verdict for i in range(1000)]
+    assert found.count("unrelated") >= 990, {v: found.count(v) for v in set(found)}
+
+
+def test_independent_noise_with_too_few_rows_is_not_called_anything():
+    found = audit(*independent(0, 100, 80))
+    assert found.verdict == "cannot tell"
+    assert found.rows_needed == 810
+
+
+def bent(kind, random):
+    a = random.normal(size=(1500, 4))
+    if kind == "tanh behind a rotation":
+        return a, np.tanh(2 * a @ rotation(4, random))
+    if kind == "cubes":
+        return a, a**3 @ rotation(4, random)
+    if kind == "two layers":
+        wide = np.tanh(a @ random.normal(size=(4, 4)))
+        return a, np.tanh(wide @ random.normal(size=(4, 4)) * 2)
+    if kind == "squares":  # no linear relation at all
+        return a, a**2 - 1
+    raise KeyError(kind)
+
+
+@pytest.mark.parametrize("kind", ["tanh behind a rotation", "cubes", "two layers", "squares"])
+def test_bent_copies_are_nonlinear(kind):
+    found = audit(*bent(kind, np.random.default_rng(3)))
+    assert found.verdict == "nonlinear"
+    assert found.up_to is None
+    assert "by no affine map" in found.sentence
+
+
+def test_bending_behind_a_linear_map_is_seen_in_many_dimensions():
+    random = np.random.default_rng(0)
+    a = random.normal(size=(1500, 64))
+    assert audit(a, np.tanh(2 * a @ rotation(64, random))).verdict == "nonlinear"
+
+
+def test_half_of_the_directions():
+    random = np.random.default_rng(1)
+    a = random.normal(size=(2000, 10))
+    b = np.concatenate([a[:, :5], random.normal(size=(2000, 5))], 1) @ matrix(LINEAR, 10, random)
+    found = audit(a, b)
+    assert found.directions == 5
+    assert found.up_to is LINEAR
+
+
+def test_the_spectrum_and_condition_are_those_of_the_map():
+    a, b = planted(AFFINE, 2000, 8, 0.0)
+    found = audit(a, b)
+    assert np.allclose(found.spectrum, np.linspace(2, 0.5, 8))
+    assert found.condition == pytest.approx(4)
+
+
+def test_the_rows_that_disagree_most_are_the_spoiled_ones():
+    a, b = planted(ORTHOGONAL, 2000, 4, 0.1)
+    b[[100, 777, 1500]] += 3
+    found = examine(a, b)
+    held = {str(int(i)) for i in found.seen.index[found.seen.held_out]} & {"100", "777", "1500"}
+    assert held
+    assert {row for row, _ in found.result.worst[: len(held)]} == held
+
+
+def test_drift_is_measured():
+    a = np.random.default_rng(0).normal(size=(2000, 4))
+    found = audit(a, 2 * a + 1)
+    # |mean b - mean a| is 2 = sqrt(4 * 1), the spread of a is 2; covariance 4 times that of a
+    assert found.drift_mean == pytest.approx(1, abs=5 / np.sqrt(2000))
+    assert found.drift_covariance == pytest.approx(3, abs=1e-6)
+
+
+def said(found):
+    return " / ".join(found.notes)
+
+
+def test_a_rank_deficient_copy_is_told_and_said():
+    random = np.random.default_rng(0)
+    a = random.normal(size=(1000, 4)) @ random.normal(size=(4, 12))
+    found = audit(a, a @ rotation(12, random))
+    assert found.verdict == "orthogonal"
+    assert (found.rank_a, found.rank_b) == (4, 4)
+    assert "rank-deficient: it varies in 4 of 12" in said(found)
+
+
+def test_a_map_that_loses_directions_has_no_condition_number():
+    random = np.random.default_rng(0)
+    a = random.normal(size=(1000, 8))
+    found = audit(a, a @ random.normal(size=(8, 3)) @ random.normal(size=(3, 8)))
+    assert found.verdict == "linear"
+    assert found.condition is None
+
+
+def test_constant_columns_count_for_nothing_and_are_said():
+    a, b = planted(ORTHOGONAL, 1000, 6, 0.1)
+    a, b = np.insert(a, 2, 0.0, axis=1), np.insert(b, 2, 0.0, axis=1)
+    found = audit(a, b)
+    assert found.verdict == "orthogonal"
+    assert "constant in 1 of 7 columns" in said(found)
+
+
+def test_a_collapsed_model_gets_no_good_score():
+    a = np.random.default_rng(0).normal(size=(500, 4))
+    found = audit(a, np.ones((500, 4)))
+    assert found.verdict == "cannot tell"
+    assert "every row of b is the same" in found.sentence
+    assert "collapsed" in said(found)
+    assert audit(np.ones((500, 4)), np.ones((500, 4))).verdict == "identity"
+
+
+def test_copies_of_rows_are_counted_once():
+    random = np.random.default_rng(0)
+    rows = random.integers(0, 100, 4000)
+    a, b = random.normal(size=(100, 16))[rows], random.normal(size=(100, 16))[rows]
+    found = audit(a, b)
+    assert found.effective == 100
+    assert found.verdict == "cannot tell"
+    assert "occur before" in said(found)
+
+
+def test_copies_of_independent_rows_are_still_unrelated():
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        rows = random.integers(0, 600, 5000)
+        a, b = random.normal(size=(600, 8))[rows], random.normal(size=(600, 8))[rows]
+        assert audit(a, b).verdict == "unrelated"
+
+
+def slow_walk(n, d, stay, random):
+    x = random.normal(size=(n, d))
+    for i in range(1, n):
+        x[i] = stay * x[i - 1] + np.sqrt(1 - stay**2) * x[i]
+    return x
+
+
+def test_independent_films_are_not_related_because_their_frames_are_alike():
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        found = audit(slow_walk(3000, 3, 0.95, random), slow_walk(3000, 3, 0.95, random))
+        assert found.verdict in ("unrelated", "cannot tell")
+        assert "neighbouring rows are alike" in said(found)
+        assert found.effective < 300
+
+
+def test_clustered_rows_of_a_rotated_copy_are_told():
+    random = np.random.default_rng(0)
+    a = np.repeat(random.normal(size=(200, 4)), 20, axis=0) + 0.1 * random.normal(size=(4000, 4))
+    b = a @ rotation(4, random) + 0.05 * random.normal(size=(4000, 4))
+    found = audit(a, b)
+    assert found.verdict == "orthogonal"
+    assert "neighbouring rows are alike" in said(found)
+
+
+def test_heavy_tails_are_said_and_do_not_relate_what_is_not():
+    random = np.random.default_rng(0)
+    a, b = random.standard_t(1.5, size=(2, 2000, 4))
+    found = audit(a, b)
+    assert found.verdict in ("unrelated", "cannot tell")  # the variance is infinite: one row may hold most of it
+    assert "heavy tails" in said(found)
+    assert audit(*random.standard_t(3, size=(2, 2000, 4))).verdict == "unrelated"
+    assert audit(a, a @ rotation(4, random)).verdict == "orthogonal"
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_rounding_of_stored_numbers_is_not_taken_for_a_looser_class(dtype):
+    a, b = planted(ORTHOGONAL, 2000, 8, 0.0)
+    assert audit(torch.from_numpy(a).to(dtype), torch.from_numpy(b).to(dtype)).verdict == "orthogonal"
+
+
+def test_a_large_offset_costs_no_digits():
+    a, b = planted(AFFINE, 2000, 4, 0.1)
+    assert audit(a + 1e5, b - 3e5).verdict == "affine"
+
+
+def test_different_dimensions_are_compared_up_to_linear_and_affine():
+    random = np.random.default_rng(0)
+    a = random.normal(size=(1000, 5))
+    found = audit(a, a @ random.normal(size=(5, 9)))
+    assert [s.up_to for s in found.ladder] == [LINEAR, AFFINE]
+    assert found.verdict == "linear"
+    assert found.drift_mean is None
+
+
+def test_an_audit_survives_json_and_is_the_same_again():
+    pair = planted(ORTHOGONAL, 500, 3, 0.1)
+    found = audit(*pair)
+    assert from_json(to_json(found)) == found
+    again = audit(*pair)
+    assert again.ladder == found.ladder
+    assert str(found).startswith("b is a up to an orthogonal map")
+
+
+def test_too_few_rows_for_anything_are_refused():
+    with pytest.raises(BadInput, match="at least 20 rows"):
+        audit(np.eye(5), np.eye(5))
+
+
+def test_a_weak_relation_is_found_and_called_partial():
+    random = np.random.default_rng(0)
+    a = random.normal(size=(2000, 6))
+    found = audit(a, 0.3 * a @ rotation(6, random) + random.normal(size=(2000, 6)))
+    assert found.up_to is not None
+    assert "is in part a" in found.sentence
+    # a share of 0.09 / 1.09 is explained; four standard errors of a squared correlation
+    assert abs(found.score.value - 0.09 / 1.09) < 4 * 2 * np.sqrt(0.083 / (1000 * 6)) + 7 / 1000
+
+
+def test_one_wild_row_does_not_make_a_rotation_nonlinear():
+    a, b = planted(ORTHOGONAL, 500, 6, 0.0)
+    b[-1] = 1e4
+    found = audit(a, b)
+    assert found.verdict == "cannot tell"
+    assert "a few rows decide" in found.sentence
+    assert "heavy tails" in said(found)
+
+
+def test_two_different_rows_tell_nothing():
+    x = np.random.default_rng(0).normal(size=(4, 6))
+    found = audit(np.repeat(x[:2], 250, 0), np.repeat(x[2:], 250, 0))
+    assert found.verdict == "cannot tell"
+    assert from_json(to_json(found)) == found
