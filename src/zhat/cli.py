@@ -337,7 +337,10 @@ _ROOMS = {
     "objectives": ("zhat.objectives", ("InfoNCE", "CrossEntropy", "InstanceDiscrimination", "Supervised")),
     "metrics": (
         "zhat.metrics",
-        ("Recovery", "linear_r2", "mcc", "profile", "singular_values", "distance_from_orthogonal"),
+        (
+            *("Recovery", "linear_r2", "mcc", "profile", "singular_values", "distance_from_orthogonal"),
+            *("CCA", "SVCCA", "PWCCA", "CKA", "Procrustes", "similarities", "linear_r2_both_ways"),
+        ),
     ),
     "theorems": ("zhat.theory", ()),
     "classes": ("zhat.equivalence", ()),
