@@ -24,7 +24,7 @@ PUBLIC = {
     "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Paper "
     "Reading Trained HeadToVectors OffScale HeadOffScale",
     "zhat.papers": "names paper",
-    "zhat.theory": "predict check_head Theorem THEOREMS",
+    "zhat.theory": "predict check_head diversity compare_models Theorem THEOREMS",
     "zhat.report": "write render write_comparison",
     "zhat.testing": "check_space check_distribution check_conditional check_mixing check_objective check_metric",
 }

@@ -104,7 +104,7 @@ class Recovery:
             how = {"shuffles": self.shuffles, "seed": self.seed}
             fits = list(uncertainty.shuffled(fit, z_fit, h_fit, **how))
             reads = fits if read is fit else uncertainty.shuffled(read, z_read, h_read, **how)
-            scores = [self._agreement(r, self._align(f)).mean() for f, r in zip(fits, reads, strict=True)]
+            scores = [self.agreement(r, self._align(f)).mean() for f, r in zip(fits, reads, strict=True)]
             chance, chance_high = (
                 float(torch.stack(scores).mean()),
                 float(torch.quantile(torch.stack(scores), 0.95)),
@@ -120,7 +120,7 @@ class Recovery:
         """
         n = fit.n if read is fit else fit.n + read.n
         self._refuse_few(n, *read.zh.shape)
-        each = self._agreement(read, self._align(fit))
+        each = self.agreement(read, self._align(fit))
         if not bool(torch.isfinite(each).all()):
             raise BadInput("a latent is constant among the rows read, so no score is defined. Use more rows.")
         return Score(
@@ -181,8 +181,8 @@ class Recovery:
             return Alignment(matrix, torch.zeros_like(moments.mean_z), self.up_to)
         return align(moments, self.up_to, shift=self.shift)
 
-    def _agreement(self, moments: Moments, found: Alignment) -> Tensor:
-        """One value for each latent, from the moments of the rows read and the map."""
+    def agreement(self, moments: Moments, found: Alignment) -> Tensor:
+        """How well a map agrees, one value for each latent, from the moments of the rows read."""
         n = torch.full_like(moments.mean_z, moments.n)
         off = found(moments.mean_h) - moments.mean_z  # sums are taken around the mean latent
         zh = (found.matrix * moments.zh).sum(-1)
