@@ -355,7 +355,11 @@ _ROOMS = {
     "mixings": ("zhat.dgp", ("InvertibleMLP", "Linear", "Orthogonal", "Embedding")),
     "processes": ("zhat.dgp", ("Pairs", "Clusters")),
     "encoders": ("zhat.encoders", ("mlp",)),
-    "objectives": ("zhat.objectives", ("InfoNCE", "CrossEntropy", "InstanceDiscrimination", "Supervised")),
+    "objectives": (
+        "zhat.objectives",
+        ("InfoNCE", "InBatchSoftmax", "CrossEntropy", "InstanceDiscrimination", "Supervised"),
+    ),
+    "adapters": ("zhat.objectives", ("from_arrays", "from_torch", "from_sklearn", "from_huggingface")),
     "metrics": (
         "zhat.metrics",
         (
