@@ -99,6 +99,31 @@ def test_check_reads_a_head_and_says_what_theory_says(tmp_path):
     assert "rows differ in 3 directions" in few.output
 
 
+def test_check_of_two_heads_prints_both_maps(tmp_path):
+    random = np.random.default_rng(0)
+    w, f, a = random.standard_normal((10, 3)), random.standard_normal((500, 3)), random.standard_normal((3, 3))
+    for name, array in (("W1", w), ("W2", w @ np.linalg.inv(a)), ("F1", f), ("F2", f @ a.T)):
+        np.save(tmp_path / f"{name}.npy", array.astype(np.float32))
+    heads = [f"--head={tmp_path / 'W1.npy'}", f"--head={tmp_path / 'W2.npy'}"]
+    features = [f"--features={tmp_path / 'F1.npy'}", f"--features={tmp_path / 'F2.npy'}"]
+    shown = zhat("check", *heads, *features)
+    assert shown.exit_code == 0, shown.output
+    for words in ("second head", "condition of L     best", "map from heads", "map from features", "disagreement"):
+        assert words in shown.output
+    assert "held-out R2        heads 1.0000, features 1.0000 (250 rows)" in shown.output
+    pair = from_json(zhat("check", *heads, *features, "--json").output)
+    assert np.allclose(pair.from_heads, a, atol=1e-4)
+    assert np.allclose(pair.from_features, a, atol=1e-4)
+    alone = zhat("check", *heads)
+    assert alone.exit_code == 0
+    assert "map from heads" in alone.output
+    assert "map from features" not in alone.output
+    for wrong in ([*heads, features[0]], [heads[0], *features], [*heads, *heads]):
+        refused = zhat("check", *wrong)
+        assert refused.exit_code == 2
+        assert "Give one head (and --labels), two heads, or two heads and the features" in refused.output
+
+
 def test_check_judges_a_row_of_a_paper_on_its_own_world():
     shown = zhat("check", "reizinger2024", "--row", "R2.6o")
     assert shown.exit_code == 0, shown.output

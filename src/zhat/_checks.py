@@ -41,8 +41,11 @@ def count(value: Any, name: str, *, least: int = 1) -> int:
     return int(value)
 
 
-def matrix(values: Any, name: str) -> Tensor:
-    """`values` as a finite floating-point tensor of shape `(rows, columns)`, on the device it came from."""
+def matrix(values: Any, name: str, *, first: int = 0) -> Tensor:
+    """`values` as a finite floating-point tensor of shape `(rows, columns)`, on the device it came from.
+
+    Where they are some rows of a larger matrix, `first` is the number of the first one.
+    """
     if isinstance(values, np.ndarray):
         if values.dtype.kind not in "fiub":
             raise BadInput(f"`{name}` must hold real numbers, but its dtype is {values.dtype}.")
@@ -74,14 +77,14 @@ def matrix(values: Any, name: str) -> Tensor:
             row, column = (int(i) for i in bad.nonzero()[0])
             raise BadInput(
                 f"`{name}` must be finite, but {int(bad.sum())} of {tensor.numel()} values are NaN or infinite "
-                f"(first at row {row}, column {column}). Remove those rows or repair them."
+                f"(first at row {first + row}, column {column}). Remove those rows or repair them."
             )
     return tensor
 
 
-def paired(z: Any, h: Any) -> tuple[Tensor, Tensor]:
+def paired(z: Any, h: Any, *, first: int = 0) -> tuple[Tensor, Tensor]:
     """Latents and representation as matrices with the same rows, on the representation's device."""
-    z, h = matrix(z, "z"), matrix(h, "h")
+    z, h = matrix(z, "z", first=first), matrix(h, "h", first=first)
     if len(z) != len(h):
         raise BadInput(
             f"`h` has {len(h)} rows and `z` has {len(z)}; a metric pairs them row by row. "

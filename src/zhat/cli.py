@@ -400,7 +400,16 @@ def check(
     ] = None,
     row: Annotated[str | None, typer.Option(help="A row of that paper, for instance R2.1o.")] = None,
     head: Annotated[
-        Path | None, typer.Option(help="The weights of a classifier's last layer, (classes, features), as .npy.")
+        list[Path] | None,
+        typer.Option(
+            help="The weights of a classifier's last layer, (classes, features), as .npy; two for two models."
+        ),
+    ] = None,
+    features: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="With two heads: what each is multiplied with, (rows, features), as .npy, in the same order."
+        ),
     ] = None,
     labels: Annotated[
         Path | None, typer.Option(help="The class of each training row, whole numbers from 0, as .npy.")
@@ -410,12 +419,14 @@ def check(
     """Say which theorem applies, which of its conditions hold, and by how much.
 
     Of a trained classifier's head: classes, dimensions, rank, condition number, whether its rows generate the space
-    affinely. Of a row of a paper: every condition, judged on the row's own world.
+    affinely. Of two heads: the diversity condition of each and the linear map between the models, from heads alone and,
+    with the features of the same rows, from features alone. Of a row of a paper: every condition, judged on its world.
     """
     from zhat import papers, theory
     from zhat.results import to_json
 
-    if (head is None) == (paper is None) or (paper is None) != (row is None) or (labels is not None and head is None):
+    heads, rows = head or [], features or []
+    if bool(heads) == (paper is not None) or (paper is None) != (row is None) or (labels is not None and not heads):
         raise BadInput(
             "give --head W.npy (and --labels L.npy), or a paper and --row, for instance: reizinger2024 --row R2.1o."
         )
@@ -425,17 +436,27 @@ def check(
         prediction = theory.predict(chosen.process, chosen.objective, chosen.encoder)
         print(to_json(prediction) if json else f"{row}: {chosen.title}\n{prediction}")
         return
-    assert head is not None, "either a head or a paper was given"
-    checked = theory.check_head(_array(head), None if labels is None else _array(labels))
+    if (len(heads), len(rows)) not in ((1, 0), (2, 0), (2, 2)) or (len(heads) == 2 and labels is not None):
+        raise BadInput(
+            f"{len(heads)} times --head and {len(rows)} times --features came. Give one head (and --labels), two heads"
+            ", or two heads and the features of both models for the same rows."
+        )
+    checked: Any
+    if len(heads) == 2:
+        checked = theory.compare_models(
+            *(_array(path) for path in heads), *(_array(path, mapped=True) for path in rows)
+        )
+    else:
+        checked = theory.check_head(_array(heads[0]), None if labels is None else _array(labels))
     print(to_json(checked) if json else checked)
 
 
-def _array(path: Path) -> Any:
-    """The array in a .npy file; nothing is unpickled."""
+def _array(path: Path, *, mapped: bool = False) -> Any:
+    """The array in a .npy file, or one that is read from the file as it is used; nothing is unpickled."""
     import numpy as np
 
     try:
-        found = np.load(path, allow_pickle=False)
+        found = np.load(path, allow_pickle=False, mmap_mode="r" if mapped else None)
     except (ValueError, EOFError) as error:
         raise BadInput(
             f"{path} must hold one array as numpy.save writes it, but it cannot be read ({error})."
@@ -453,10 +474,17 @@ _ROOMS = {
     "mixings": ("zhat.dgp", ("InvertibleMLP", "Linear", "Orthogonal", "Embedding")),
     "processes": ("zhat.dgp", ("Pairs", "Clusters")),
     "encoders": ("zhat.encoders", ("mlp",)),
-    "objectives": ("zhat.objectives", ("InfoNCE", "CrossEntropy", "InstanceDiscrimination", "Supervised")),
+    "objectives": (
+        "zhat.objectives",
+        ("InfoNCE", "InBatchSoftmax", "CrossEntropy", "InstanceDiscrimination", "Supervised"),
+    ),
+    "adapters": ("zhat.objectives", ("from_arrays", "from_torch", "from_sklearn", "from_huggingface")),
     "metrics": (
         "zhat.metrics",
-        ("Recovery", "linear_r2", "mcc", "profile", "singular_values", "distance_from_orthogonal"),
+        (
+            *("Recovery", "linear_r2", "mcc", "profile", "singular_values", "distance_from_orthogonal"),
+            *("CCA", "SVCCA", "PWCCA", "CKA", "Procrustes", "similarities", "linear_r2_both_ways"),
+        ),
     ),
     "audit": ("zhat.audit", ("audit", "examine", "embeddings", "adapt", "Adapter", "Gate")),
     "theorems": ("zhat.theory", ()),

@@ -231,6 +231,113 @@ class HeadCheck:
 
 
 @dataclass(frozen=True)
+class Diversity:
+    """How well the label vectors of a model meet the diversity condition of roeder2020.
+
+    Attributes:
+        labels: labels in a candidate set, the fewest where sets differ.
+        dim: M, the dimension of the features.
+        rank: of the differences between label vectors, the lowest of all candidate sets; M is needed.
+        missing: labels that a candidate set has too few; M + 1 are needed.
+        smallest: the margin: smallest singular value of the vectors minus their mean.
+        largest: singular value of the same.
+        sets: drawn sets of M + 1 labels.
+        invertible: how many of them have an invertible L.
+        best: the lowest condition number of L among those and the sets chosen to be good.
+        typical: the median of the drawn ones that are invertible.
+    """
+
+    labels: int
+    dim: int
+    rank: int
+    missing: int
+    smallest: float
+    largest: float
+    sets: int
+    invertible: int
+    best: float | None
+    typical: float | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the differences span the whole space."""
+        return self.rank == self.dim
+
+    def __str__(self) -> str:
+        missing = f"; {self.missing} labels are missing" if self.missing else ""
+        lines = [
+            f"diversity          {'yes' if self.holds else 'no'}: differences of labels span {self.rank} of {self.dim} "
+            f"dimensions{missing}",
+            f"margin             smallest singular value {self.smallest:.4g}, largest {self.largest:.4g}",
+        ]
+        if self.best is None:
+            lines.append("condition of L     none: no set of labels has an invertible L")
+        else:
+            typical = "none" if self.typical is None else f"{self.typical:.4g}"
+            lines.append(
+                f"condition of L     best {self.best:.4g}, typical {typical}; invertible for {self.invertible} of "
+                f"{self.sets} drawn sets of labels"
+            )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class ModelPair:
+    """The linear map from the features of one model to those of another, by two roads.
+
+    Attributes:
+        first: diversity of the first model's head.
+        second: diversity of the second model's head.
+        condition: the larger condition number of the two L that were used; None where none is invertible.
+        from_heads: A, `(M, M)`, from heads alone.
+        residual: how far A is from turning all differences of one head into those of the other, relative.
+        from_features: B, `(M, M)`, by least squares between features.
+        disagreement: |A - B| / |B|, Frobenius norms.
+        heads_r2: R2 of the second model's features from A and the first model's, on held-out rows.
+        features_r2: the same of B.
+        n: held-out rows.
+    """
+
+    first: Diversity
+    second: Diversity
+    condition: float | None
+    from_heads: tuple[tuple[float, ...], ...] | None
+    residual: float | None
+    from_features: tuple[tuple[float, ...], ...] | None
+    disagreement: float | None
+    heads_r2: float | None
+    features_r2: float | None
+    n: int | None
+
+    def __str__(self) -> str:
+        lines = ["first head", *_indented(str(self.first)), "second head", *_indented(str(self.second))]
+        if self.from_heads is None:
+            lines.append("map from heads     none: no set of labels has an invertible L in both heads")
+        else:
+            lines.append(f"map from heads     A = (L1 L2^-1)^T, condition of L at most {self.condition:.4g}")
+            lines += [*_matrix(self.from_heads), f"  misses the other labels by {self.residual:.4g} of their size"]
+        if self.from_features is not None:
+            lines += ["map from features  B, least squares on half of the rows", *_matrix(self.from_features)]
+            if self.disagreement is not None:
+                lines.append(f"disagreement       |A - B| / |B| = {self.disagreement:.4g}")
+            by_heads = "none" if self.heads_r2 is None else f"{self.heads_r2:.4f}"
+            lines.append(f"held-out R2        heads {by_heads}, features {self.features_r2:.4f} ({self.n} rows)")
+        return "\n".join(lines)
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in text.splitlines()]
+
+
+def _matrix(rows: tuple[tuple[float, ...], ...], most: int = 6) -> list[str]:
+    """The rows of a matrix; of a large one its upper left corner."""
+    lines = [
+        "  " + " ".join(f"{v:10.4g}" for v in row[:most]) + (" …" if len(row) > most else "") for row in rows[:most]
+    ]
+    return [*lines, f"  … {len(rows)} rows, {len(rows[0])} columns"] if len(rows) > most else lines
+
+
+@dataclass(frozen=True)
 class Curve:
     """How training went: losses, and whatever was watched, at some steps."""
 
@@ -535,7 +642,8 @@ class AuditResult:
         return f"{self.sentence}\n{self.ladder}"
 
 
-_RECORDED = (Score, Profile, Answer, Prediction, Spread, HeadCheck, Curve, Picture, Record, AuditResult)
+_JUDGED = (Score, Profile, Answer, Prediction, Spread, HeadCheck, Diversity, ModelPair, AuditResult)
+_RECORDED = (*_JUDGED, Curve, Picture, Record)
 _COMPARED = (Published, Measured, RowResult, TableResult, SweepResult)
 _KINDS: dict[str, type] = {kind.__name__: kind for kind in (*_RECORDED, *_COMPARED)}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import mmap
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
@@ -166,12 +167,21 @@ def _from_array(values: Rows, name: str, *, precision: str | None = None) -> Emb
     precision = precision or (values.dtype.name if values.dtype.kind == "f" else "float64")
 
     def take(which: Any) -> Rows:
-        some = values[which]
         if precision == "bfloat16":
-            return np.asarray((some.astype(np.uint32) << 16).view(np.float32))
-        return np.array(some, dtype=wide, order="C", subok=False)  # a copy: mapped rows cannot be written to
+            some = np.asarray((values[which].astype(np.uint32) << 16).view(np.float32))
+        else:
+            some = np.array(values[which], dtype=wide, order="C", subok=False)  # a copy: mapped rows are read-only
+        _let_go(values)
+        return some
 
     return Embeddings(name, values.shape[0], values.shape[1], precision, take)
+
+
+def _let_go(values: Rows) -> None:
+    """Give pages that were read back to the system, which would otherwise count the whole file as our memory."""
+    mapped = getattr(values, "_mmap", None)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _file(path: Path, key: str | None, ids: str | None) -> Embeddings:

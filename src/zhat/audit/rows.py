@@ -23,7 +23,7 @@ from zhat.metrics import Moments
 READ_FOLDS = 32
 LASTING = 1.5  # up to here rows are taken as independent
 SAMPLE = 4096
-_MOMENTS_BYTES = 6e8
+_MOMENTS_BYTES = 3e8
 
 
 @dataclass(frozen=True, eq=False)

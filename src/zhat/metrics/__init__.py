@@ -11,6 +11,7 @@ from zhat.metrics.recovery import (
     profile,
     singular_values,
 )
+from zhat.metrics.similarity import CCA, CKA, PWCCA, SVCCA, Procrustes, Similarity, linear_r2_both_ways, similarities
 
 __all__ = [
     "Moments",
@@ -27,4 +28,12 @@ __all__ = [
     "profile",
     "singular_values",
     "distance_from_orthogonal",
+    "Similarity",
+    "CCA",
+    "SVCCA",
+    "PWCCA",
+    "CKA",
+    "Procrustes",
+    "similarities",
+    "linear_r2_both_ways",
 ]

@@ -1,22 +1,35 @@
 r"""Joint first and second moments of (z, h): one pass over the rows, memory $O((d+k)^2)$, mergeable.
 
-Every second-order score (R2, Pearson correlation, Procrustes, least squares) follows from them. Sums are kept in
-float64 around the running mean, and two sets of rows are merged by the update of chan1983, so a large offset costs
-no digits.
+Every second-order score (R2, Pearson correlation, canonical correlations, Procrustes, least squares) follows from them.
+Sums are kept in float64 around the running mean, and two sets of rows are merged by the update of chan1983, so a large
+offset costs no digits. Rows are looked at a block at a time: a memory-mapped array is never copied whole.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from zhat import _checks
 from zhat.errors import BadInput
 
-_BLOCK = 2**13
+_BLOCK = 2**13  # rows
+_VALUES = 2**22  # in a block, so that wide matrices take no more memory than narrow ones
+
+
+def blocks(z: Any, h: Any) -> Iterator[tuple[Tensor, Tensor]]:
+    """Checked rows of `(n, d)` and `(n, k)`, a block at a time, in order."""
+    for matrix in (z, h):
+        if not isinstance(matrix, np.ndarray | Tensor) or matrix.ndim != 2 or len(z) != len(h):
+            _checks.paired(z, h)  # says what is wrong
+    size = min(_BLOCK, max(1, _VALUES // max(1, z.shape[1] + h.shape[1])))
+    for start in range(0, len(z), size):
+        yield _checks.paired(z[start : start + size], h[start : start + size], first=start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,21 +61,23 @@ class Moments:
     @classmethod
     def of(cls, z: Any, h: Any) -> Moments:
         """Moments of some rows, `(n, d)` and `(n, k)`."""
-        z, h = _checks.paired(z, h)
-        if len(z) == 0:
-            raise BadInput("moments need at least one row, but none came.")
-        # Sums around a provisional centre, a block of rows at a time: one pass, no copy of the whole.
-        centre = [m[:_BLOCK].mean(0, dtype=torch.float64) for m in (z, h)]
-        sum_z, sum_h = torch.zeros_like(centre[0]), torch.zeros_like(centre[1])
-        zz, zh, hh = (a.new_zeros(len(a), len(b)) for a, b in ((sum_z, sum_z), (sum_z, sum_h), (sum_h, sum_h)))
-        for some_z, some_h in zip(z.split(_BLOCK), h.split(_BLOCK), strict=True):
+        # Sums around a provisional centre, the mean of the first block: one pass, no copy of the whole.
+        centre: list[Tensor] = []
+        n = 0
+        for some_z, some_h in blocks(z, h):
+            if not centre:
+                centre = [some.mean(0, dtype=torch.float64) for some in (some_z, some_h)]
+                sum_z, sum_h = torch.zeros_like(centre[0]), torch.zeros_like(centre[1])
+                zz, zh, hh = (a.new_zeros(len(a), len(b)) for a, b in ((sum_z, sum_z), (sum_z, sum_h), (sum_h, sum_h)))
             dz, dh = some_z - centre[0], some_h - centre[1]  # float64, because the centre is
+            n += len(dz)
             sum_z += dz.sum(0)
             sum_h += dh.sum(0)
             zz.addmm_(dz.T, dz)
             zh.addmm_(dz.T, dh)
             hh.addmm_(dh.T, dh)
-        n = len(z)
+        if n == 0:
+            raise BadInput("moments need at least one row, but none came.")
         return cls(
             n,
             centre[0] + sum_z / n,
@@ -88,6 +103,10 @@ class Moments:
             self.zh + other.zh + weight * torch.outer(step_z, step_h),
             self.hh + other.hh + weight * torch.outer(step_h, step_h),
         )
+
+    def swapped(self) -> Moments:
+        """Moments of (h, z)."""
+        return Moments(self.n, self.mean_h, self.mean_z, self.hh, self.zh.T, self.zz)
 
     def scatter(self, *, shift: bool) -> tuple[Tensor, Tensor, Tensor]:
         """zz, zh, hh: around the means if a shift is free, around the origin otherwise."""

@@ -93,10 +93,7 @@ class Recovery:
         (z_fit, h_fit), (z_read, h_read) = self._split(z, h)
         fit = Moments.of(z_fit, h_fit)
         read = fit if z_read is z_fit else Moments.of(z_read, h_read)
-        found = self._align(fit)
-        each = self._agreement(read, found)
-        if not bool(torch.isfinite(each).all()):
-            raise BadInput("a latent is constant among the rows read, so no score is defined. Use more rows.")
+        score, found = self.of(fit, read), self._align(fit)
         low = high = chance = chance_high = None
         if self.repeats:
             resampled = uncertainty.bootstrap(
@@ -107,23 +104,37 @@ class Recovery:
             how = {"shuffles": self.shuffles, "seed": self.seed}
             fits = list(uncertainty.shuffled(fit, z_fit, h_fit, **how))
             reads = fits if read is fit else uncertainty.shuffled(read, z_read, h_read, **how)
-            scores = [self._agreement(r, self._align(f)).mean() for f, r in zip(fits, reads, strict=True)]
+            scores = [self.agreement(r, self._align(f)).mean() for f, r in zip(fits, reads, strict=True)]
             chance, chance_high = (
                 float(torch.stack(scores).mean()),
                 float(torch.quantile(torch.stack(scores), 0.95)),
             )
+        return replace(score, low=low, high=high, chance=chance, chance_high=chance_high)
+
+    def of(self, fit: Moments, read: Moments) -> Score:
+        """The score from moments alone, for rows that came in shards; an interval and a chance level need the rows.
+
+        Args:
+            fit: moments of the rows to fit on.
+            read: moments of the rows to read on; the very same object where nothing is held out.
+        """
+        n = fit.n if read is fit else fit.n + read.n
+        self._refuse_few(n, *read.zh.shape)
+        each = self.agreement(read, self._align(fit))
+        if not bool(torch.isfinite(each).all()):
+            raise BadInput("a latent is constant among the rows read, so no score is defined. Use more rows.")
         return Score(
             name=self.agree.name,
             value=float(each.mean()),
             up_to=self.up_to,
             shift=self.shift or self.up_to is AFFINE,
-            low=low,
-            high=high,
-            chance=chance,
-            chance_high=chance_high,
-            n=len(z_read),
-            n_fit=len(z_fit),
-            held_out=self.holdout > 0,
+            low=None,
+            high=None,
+            chance=None,
+            chance_high=None,
+            n=read.n,
+            n_fit=fit.n,
+            held_out=read is not fit,
             per_latent=tuple(float(v) for v in each),
         )
 
@@ -170,8 +181,8 @@ class Recovery:
             return Alignment(matrix, torch.zeros_like(moments.mean_z), self.up_to)
         return align(moments, self.up_to, shift=self.shift)
 
-    def _agreement(self, moments: Moments, found: Alignment) -> Tensor:
-        """One value for each latent, from the moments of the rows read and the map."""
+    def agreement(self, moments: Moments, found: Alignment) -> Tensor:
+        """How well a map agrees, one value for each latent, from the moments of the rows read."""
         n = torch.full_like(moments.mean_z, moments.n)
         off = found(moments.mean_h) - moments.mean_z  # sums are taken around the mean latent
         zh = (found.matrix * moments.zh).sum(-1)

@@ -1,7 +1,26 @@
 """What a learner minimises: any callable `(h, batch) -> scalar`; an `nn.Module` if it owns parameters."""
 
+from zhat.objectives.adapters import from_arrays, from_huggingface, from_sklearn, from_torch
+from zhat.objectives.canonical import AllLabels, Candidates, Canonical, InBatch, InBatchSoftmax, Vocabulary
 from zhat.objectives.classification import CrossEntropy, InstanceDiscrimination
 from zhat.objectives.contrastive import Dot, InfoNCE, NegativeLp
 from zhat.objectives.oracle import Supervised
 
-__all__ = ["InfoNCE", "Dot", "NegativeLp", "CrossEntropy", "InstanceDiscrimination", "Supervised"]
+__all__ = [
+    "InfoNCE",
+    "Dot",
+    "NegativeLp",
+    "CrossEntropy",
+    "InstanceDiscrimination",
+    "Supervised",
+    "InBatchSoftmax",
+    "Canonical",
+    "Candidates",
+    "AllLabels",
+    "InBatch",
+    "Vocabulary",
+    "from_arrays",
+    "from_torch",
+    "from_sklearn",
+    "from_huggingface",
+]

@@ -1,7 +1,8 @@
 """What was to be expected: theorems, their conditions, and the prediction for a given setting."""
 
+from zhat.theory.diversity import compare_models, diversity
 from zhat.theory.heads import check_head
 from zhat.theory.predict import predict
 from zhat.theory.theorems import THEOREMS, Theorem
 
-__all__ = ["predict", "check_head", "Theorem", "THEOREMS"]
+__all__ = ["predict", "check_head", "diversity", "compare_models", "Theorem", "THEOREMS"]

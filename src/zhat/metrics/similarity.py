@@ -1,0 +1,412 @@
+r"""How alike two representations are, in one pass over their rows: CCA, SVCCA, PWCCA, CKA, Procrustes, linear R2.
+
+All follow from the joint moments of (z, h), here the two representations. `CCA()(z, h)` reads arrays, memory-mapped
+ones a block at a time; `CCA().of(moments)` reads moments that were merged from shards. These measures are read on the
+rows they are fitted on, so independent noise does not score 0: the chance level stands beside each, and too few rows
+are refused.
+
+**Directions without variance.** Moments hold squares, so a direction whose variance is below $\sqrt\epsilon$ (1.5e-8)
+of the largest has lost half of its digits. It counts as empty. For canonical correlations variances are compared after
+columns were brought to unit variance, so that units do not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from zhat import _checks
+from zhat.equivalence import AFFINE, SCALED_PERMUTATION, SIMILARITY, Equivalence
+from zhat.errors import BadInput, TooFewRows
+from zhat.metrics.moments import Moments
+from zhat.metrics.pairing import Lengths, halves, shuffled
+from zhat.metrics.recovery import Recovery
+from zhat.results import Score
+
+EMPTY = math.sqrt(torch.finfo(torch.float64).eps)  # share of the largest variance below which a direction is empty
+
+
+class Similarity(ABC):
+    """A measure of how alike two representations are, computed from moments."""
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def up_to(self) -> Equivalence:
+        """The class of maps of h that do not move the measure; a constant offset never does."""
+
+    @abstractmethod
+    def rows_needed(self, d: int, k: int) -> int:
+        """The fewest rows for which a value is given: five for each free coefficient of a pair of directions."""
+
+    @abstractmethod
+    def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
+        """The value, and what it is made of."""
+
+    @property
+    def needs_lengths(self) -> bool:
+        """Whether the squared lengths of single rows are needed besides the moments."""
+        return False
+
+    def __call__(self, z: Any, h: Any, *, shuffles: int = 5, seed: int = 0) -> Score:
+        """The similarity of two representations of the same rows, with its chance level.
+
+        Args:
+            z: one representation, `(n, d)`.
+            h: the other one, `(n, k)`.
+            shuffles: shuffled copies for the chance level; each is one more pass over the rows, 0 leaves it out.
+            seed: of the shuffles.
+        """
+        (score,) = similarities(z, h, measures=(self,), shuffles=shuffles, seed=seed)
+        return score
+
+    def of(self, moments: Moments) -> Score:
+        """The similarity from moments alone, for rows that came in shards. A chance level needs the rows."""
+        if self.needs_lengths:
+            raise BadInput(f"{self!r} needs squared lengths of single rows, but moments hold none. Give it the rows.")
+        self.refuse_few(moments)
+        return self.score(moments, None)
+
+    def refuse_few(self, moments: Moments) -> None:
+        """Raise `TooFewRows` where noise would look like similarity."""
+        d, k = moments.zh.shape
+        needed = self.rows_needed(d, k)
+        if moments.n < needed:
+            raise TooFewRows(
+                f"{moments.n} rows cannot tell {self.name} of {d} and {k} dimensions from noise. "
+                f"Bring at least {needed} rows; the chance level falls as their number grows.",
+                needed=needed,
+            )
+
+    def score(self, moments: Moments, lengths: Lengths | None, chance: Sequence[float] = ()) -> Score:
+        """The value with its chance level, if shuffled rows gave some values."""
+        value, each = self.read(moments, lengths)
+        return Score(
+            name=self.name,
+            value=value,
+            up_to=self.up_to,
+            shift=True,
+            low=None,
+            high=None,
+            chance=sum(chance) / len(chance) if chance else None,
+            chance_high=float(torch.quantile(torch.tensor(chance).double(), 0.95)) if chance else None,
+            n=moments.n,
+            n_fit=moments.n,
+            held_out=False,
+            per_latent=tuple(float(v) for v in each),
+        )
+
+
+@dataclass(frozen=True)
+class CCA(Similarity):
+    r"""Mean canonical correlation: how well the directions of one representation are linear in the other.
+
+    $$\frac1m \sum_i \rho_i, \qquad \rho = \text{singular values of } U^\top V, \quad
+      U, V \text{ orthonormal bases of the centred columns}$$
+
+    m is the larger of the two ranks, or the number of columns of the narrower representation where that is less: a
+    direction that one has, and the other has a column for but not the direction, counts 0. Where both have full rank
+    this is the usual mean. `per_latent` holds the correlations, largest first.
+
+    Blind to: affine maps of either side. Range [0, 1]; independent noise scores about $\sqrt{k/n}$.
+    Reference: hotelling1936; roeder2020, section 5.
+
+    Example:
+        >>> z = torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
+        >>> round(CCA()(z, z @ torch.randn(3, 3) + 1).value, 6)
+        1.0
+    """
+
+    name: ClassVar[str] = "mean CCA"
+
+    @property
+    def up_to(self) -> Equivalence:
+        """Affine maps."""
+        return AFFINE
+
+    def rows_needed(self, d: int, k: int) -> int:
+        """Five for each coefficient of a pair of canonical directions."""
+        return max(10, 5 * (d + k))
+
+    def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
+        """Mean and correlations."""
+        white_z, white_h = _both_white(moments)
+        rho = _correlations(white_z.T @ moments.zh @ white_h)
+        size = min(*moments.zh.shape, max(white_z.shape[1], white_h.shape[1]))
+        rho = torch.cat([rho, rho.new_zeros(size - len(rho))])
+        return float(rho.mean()), rho
+
+
+@dataclass(frozen=True)
+class SVCCA(Similarity):
+    r"""Mean canonical correlation of the first principal components of either side.
+
+    $$\frac1c \sum_{i \le c} \rho_i, \qquad \rho = \text{singular values of } U_c^\top V_c, \quad
+      U_c, V_c \text{ the first c left singular vectors}$$
+
+    Args:
+        components: c, how many principal components of either side are kept.
+        standardised: bring columns to unit variance first, as roeder2020's code does: principal components of the
+            correlation matrix.
+
+    Blind to: rotations and one scale of h; `standardised`: reordering and rescaling of single columns. Where the
+    variances of components c and c + 1 are equal, the first c are not defined, and neither is the value.
+    Reference: raghu2017; roeder2020, Figure 4.
+    """
+
+    components: int
+    standardised: bool = False
+    name: ClassVar[str] = "SVCCA"
+
+    def __post_init__(self) -> None:
+        _checks.count(self.components, "components")
+
+    @property
+    def up_to(self) -> Equivalence:
+        """Similarities; scaled permutations for standardised columns."""
+        return SCALED_PERMUTATION if self.standardised else SIMILARITY
+
+    def rows_needed(self, d: int, k: int) -> int:
+        """Five for each coefficient of a pair of directions among the components."""
+        return max(10, 10 * self.components)
+
+    def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
+        """Mean and correlations."""
+        sides = ((moments.zz, moments.mean_z, "z"), (moments.hh, moments.mean_h, "h"))
+        white = [_whitening(s, mean, moments.n, name, unit=self.standardised) for s, mean, name in sides]
+        for matrix, name in zip(white, "zh", strict=True):
+            if matrix.shape[1] < self.components:
+                raise BadInput(
+                    f"SVCCA was asked for {self.components} components, but `{name}` varies in {matrix.shape[1]} "
+                    "directions only. Ask for fewer."
+                )
+        first_z, first_h = (matrix[:, : self.components] for matrix in white)
+        rho = _correlations(first_z.T @ moments.zh @ first_h)
+        return float(rho.mean()), rho
+
+
+@dataclass(frozen=True)
+class PWCCA(Similarity):
+    r"""Canonical correlations weighted by how much of z each direction accounts for.
+
+    $$\frac{\sum_i \alpha_i \rho_i}{\sum_i \alpha_i}, \qquad \alpha_i = \sum_j |\langle u_i, z_j \rangle|, \quad
+      u_i \text{ the canonical variates of z, } z_j \text{ its centred columns}$$
+
+    Not symmetric: the first argument weighs. Directions of z beyond those of h count 0, with their principal axes as
+    variates. Among directions of equal correlation the variates, and so their weights, are a convention.
+
+    Blind to: affine maps of h, rotations within the columns of h; not to maps of z.
+    Reference: morcos2018, which weighs by the side with fewer directions.
+    """
+
+    name: ClassVar[str] = "PWCCA"
+
+    @property
+    def up_to(self) -> Equivalence:
+        """Affine maps of h."""
+        return AFFINE
+
+    def rows_needed(self, d: int, k: int) -> int:
+        """As for `CCA`."""
+        return max(10, 5 * (d + k))
+
+    def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
+        """Weighted mean and correlations of the directions of z."""
+        white_z, white_h = _both_white(moments)
+        left, rho, _ = torch.linalg.svd(white_z.T @ moments.zh @ white_h)
+        onto = left.T @ white_z.T @ moments.zz  # <u_i, z_j>
+        if len(onto) > len(rho):
+            _, size, axes = torch.linalg.svd(onto[len(rho) :], full_matrices=False)
+            onto = torch.cat([onto[: len(rho)], size[:, None] * axes])
+        weight = onto.abs().sum(1)
+        rho = torch.cat([rho.clamp(0, 1), rho.new_zeros(len(weight) - len(rho))])
+        return float(weight @ rho / weight.sum()), rho
+
+
+@dataclass(frozen=True)
+class CKA(Similarity):
+    r"""Linear centred kernel alignment: the angle between the matrices of dot products of rows.
+
+    $$\frac{\lVert Z^\top H \rVert_F^2}{\lVert Z^\top Z \rVert_F \lVert H^\top H \rVert_F},
+      \qquad Z, H \text{ centred}$$
+
+    Args:
+        debiased: leave the dot product of a row with itself out of all three sums, so that independent noise scores
+            about 0 at any n. This needs the sum over rows of $|z_i|^2 |h_i|^2$, which is of fourth order and not
+            among the moments: rows are read a second time, which is light beside the moments.
+
+    Blind to: rotations and one scale of either side. Range [0, 1]; debiased values may fall below 0.
+    Reference: kornblith2019; song2012, equation (5), for the debiased estimator.
+    """
+
+    debiased: bool = False
+    name: ClassVar[str] = "linear CKA"
+
+    @property
+    def up_to(self) -> Equivalence:
+        """Similarities."""
+        return SIMILARITY
+
+    @property
+    def needs_lengths(self) -> bool:
+        """Only the debiased estimator."""
+        return self.debiased
+
+    def rows_needed(self, d: int, k: int) -> int:
+        """As for `CCA`; debiased, ten."""
+        return 10 if self.debiased else max(10, 5 * (d + k))
+
+    def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
+        """The value, alone."""
+        _refuse_collapsed(moments)
+        zh, zz, hh = (s.square().sum() for s in (moments.zh, moments.zz, moments.hh))
+        if lengths is not None and self.debiased:
+            n, trace_z, trace_h = moments.n, moments.zz.trace(), moments.hh.trace()
+            # With centred rows the sums of a kernel without its diagonal are minus the squared lengths.
+            pair, both = 1 / ((n - 1) * (n - 2)), 1 + 2 / (n - 2)
+            zh = zh + trace_z * trace_h * pair - both * lengths.zh
+            zz = zz + trace_z * trace_z * pair - both * lengths.zz
+            hh = hh + trace_h * trace_h * pair - both * lengths.hh
+            if min(float(zz), float(hh)) <= 0:
+                raise BadInput(
+                    f"{n} rows are too noisy for a debiased CKA: an unbiased norm came out below 0. Bring more rows."
+                )
+        value = zh / (zz * hh).sqrt()
+        return float(value), value[None]
+
+
+@dataclass(frozen=True)
+class Procrustes(Similarity):
+    r"""How well one representation turns into the other by a rotation and one scale.
+
+    $$\frac{\lVert Z^\top H \rVert_*}{\lVert Z \rVert_F \lVert H \rVert_F}, \qquad Z, H \text{ centred},
+      \quad \lVert \cdot \rVert_* \text{ the sum of singular values}$$
+
+    Its square is the share of variance that the best rotation with a scale explains. The narrower side is filled up
+    with zeros.
+
+    Blind to: rotations and one scale of either side. Range [0, 1].
+    Reference: schonemann1966.
+    """
+
+    name: ClassVar[str] = "Procrustes"
+
+    @property
+    def up_to(self) -> Equivalence:
+        """Similarities."""
+        return SIMILARITY
+
+    def rows_needed(self, d: int, k: int) -> int:
+        """Five for each angle of a rotation, for each direction."""
+        return max(10, 5 * math.ceil((d + k) / 2))
+
+    def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
+        """The value, alone."""
+        _refuse_collapsed(moments)
+        value = torch.linalg.svdvals(moments.zh).sum() / (moments.zz.trace() * moments.hh.trace()).sqrt()
+        return min(float(value), 1.0), value.clamp(max=1.0)[None]
+
+
+def similarities(
+    z: Any,
+    h: Any,
+    *,
+    measures: tuple[Similarity, ...] = (CCA(), PWCCA(), CKA(), Procrustes()),
+    shuffles: int = 5,
+    seed: int = 0,
+) -> tuple[Score, ...]:
+    """Several measures of two representations, from one pass over the rows and one for each shuffle.
+
+    Args:
+        z: one representation, `(n, d)`: an array, a tensor on any device, or a memory-mapped array.
+        h: the other one of the same rows, `(n, k)`.
+        measures: which ones.
+        shuffles: shuffled copies for the chance level; 0 leaves it out.
+        seed: of the shuffles.
+
+    Returns:
+        One score for each measure, in their order.
+    """
+    _checks.count(shuffles, "shuffles", least=0)
+    moments = Moments.of(z, h)
+    for measure in measures:
+        measure.refuse_few(moments)
+    lengths = Lengths.of(z, h, moments) if any(measure.needs_lengths for measure in measures) else None
+    chance: list[list[float]] = [[] for _ in measures]
+    for other, far in shuffled(z, h, moments, lengths, shuffles=shuffles, seed=seed):
+        for values, measure in zip(chance, measures, strict=True):
+            values.append(measure.read(other, far)[0])
+    return tuple(m.score(moments, lengths, values) for m, values in zip(measures, chance, strict=True))
+
+
+def linear_r2_both_ways(z: Any, h: Any, *, seed: int = 0) -> tuple[Score, Score]:
+    """Held-out R2 of the affine map from h to z, and of the one from z to h, in one pass over the rows.
+
+    Fitted on a random half of the rows, read on the other. Unlike `linear_r2` it holds no rows, so it gives neither
+    interval nor chance level; held out, independent noise scores below 0.
+
+    Args:
+        z: one representation, `(n, d)`.
+        h: the other one of the same rows, `(n, k)`.
+        seed: of the halves.
+
+    Blind to: affine maps of the side that is mapped.
+
+    Example:
+        >>> z = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
+        >>> [round(score.value, 2) for score in linear_r2_both_ways(z, z[:, :1])]  # one way only
+        [0.5, 1.0]
+    """
+    metric = Recovery(AFFINE)
+    fit, read = halves(z, h, seed=seed)
+    return metric.of(fit, read), metric.of(fit.swapped(), read.swapped())
+
+
+def _correlations(cross: Tensor) -> Tensor:
+    """Singular values of a product of orthonormal bases; rounding may lift one above 1."""
+    rho: Tensor = torch.linalg.svdvals(cross).clamp(0, 1)
+    return rho
+
+
+def _whitening(scatter: Tensor, mean: Tensor, n: int, name: str, *, unit: bool = True) -> Tensor:
+    """W with W^T scatter W = 1 on every direction that is not empty, largest variance first, `(d, rank)`.
+
+    With `unit`, variances are those of columns brought to unit variance.
+    """
+    varies = _varying(scatter, mean, n, name)
+    size = scatter.diagonal().clamp_min(torch.finfo(scatter.dtype).tiny)
+    scale = torch.where(varies, size.rsqrt() if unit else 1.0, 0.0)
+    values, vectors = torch.linalg.eigh(scale[:, None] * scatter * scale)
+    values, vectors = values.flip(0), vectors.flip(1)
+    kept = values > EMPTY * values[0]
+    white: Tensor = scale[:, None] * vectors[:, kept] * values[kept].rsqrt()
+    return white
+
+
+def _both_white(moments: Moments) -> tuple[Tensor, Tensor]:
+    return (
+        _whitening(moments.zz, moments.mean_z, moments.n, "z"),
+        _whitening(moments.hh, moments.mean_h, moments.n, "h"),
+    )
+
+
+def _varying(scatter: Tensor, mean: Tensor, n: int, name: str) -> Tensor:
+    """Which columns vary by more than the rounding of their mean, `(d,)`; refuses a matrix in which none does."""
+    varies: Tensor = scatter.diagonal() > n * (4 * torch.finfo(scatter.dtype).eps * mean).square()
+    if not bool(varies.any()):
+        raise BadInput(
+            f"`{name}` is the same in all {n} rows, so it has no direction to compare. Look for a collapsed model."
+        )
+    return varies
+
+
+def _refuse_collapsed(moments: Moments) -> None:
+    _varying(moments.zz, moments.mean_z, moments.n, "z")
+    _varying(moments.hh, moments.mean_h, moments.n, "h")
