@@ -6,7 +6,7 @@ from zhat.experiment import reproduce
 from zhat.papers import paper
 from zhat.report.comparison import markdown
 
-table = paper("zimmermann2021").part("table", "2")
+(table,) = paper("zimmermann2021").numbered("table", "2")
 with tempfile.TemporaryDirectory() as folder:
     for result in reproduce(table, rows=["T2.3"], budget="smoke", seeds=1, out=folder):
         print(markdown(result))

@@ -478,7 +478,13 @@ _ROOMS = {
         "zhat.objectives",
         ("InfoNCE", "InBatchSoftmax", "CrossEntropy", "InstanceDiscrimination", "Supervised"),
     ),
-    "adapters": ("zhat.objectives", ("from_arrays", "from_torch", "from_sklearn", "from_huggingface")),
+    "canonical": (
+        "zhat.objectives",
+        (
+            *("Canonical", "AllLabels", "InBatch", "Vocabulary"),
+            *("from_arrays", "from_torch", "from_sklearn", "from_huggingface"),
+        ),
+    ),
     "metrics": (
         "zhat.metrics",
         (

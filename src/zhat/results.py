@@ -35,7 +35,7 @@ class Score:
         low: lower end of the 95% bootstrap interval over rows, if one was asked for.
         high: upper end of that interval.
         chance: mean score when the rows of the representation are shuffled, if asked for.
-        chance_high: 1.645 standard deviations of those scores above their mean.
+        chance_high: the 95% quantile of those scores.
         n: rows the score was read on.
         n_fit: rows the map was fitted on; equal to `n` and the same rows where nothing was held out.
         held_out: whether the rows read were kept from the fit.
