@@ -89,7 +89,7 @@ def read_adapter(path: Path | str) -> Adapter:
     try:
         with safe_open(path, framework="pt") as file:
             about: dict[str, Any] = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
         if about.get("format") != _FORMAT:
             raise ValueError(f"its format is {about.get('format')!r}")
         matrix, centre, offset = tensors["matrix"], tensors["centre"], tensors["offset"]

@@ -52,10 +52,11 @@ class Step:
 
 def varying(moments: Moments) -> tuple[Tensor, Tensor]:
     """Which columns of b and of a vary among these rows."""
-    return tuple(  # type: ignore[return-value]
-        s.diagonal() > moments.n * (1e-12 * m.abs()) ** 2 + _TINY
-        for s, m in ((moments.zz, moments.mean_z), (moments.hh, moments.mean_h))
-    )
+
+    def varies(scatter: Tensor, mean: Tensor) -> Tensor:
+        return scatter.diagonal() > moments.n * (1e-12 * mean.abs()) ** 2 + _TINY
+
+    return varies(moments.zz, moments.mean_z), varies(moments.hh, moments.mean_h)
 
 
 def steps(fit: Moments, read: Sequence[Moments], *, effective: int, seed: int) -> tuple[Step, ...]:

@@ -30,7 +30,10 @@ class Candidates(Protocol):
 
 @dataclass(frozen=True)
 class AllLabels:
-    r"""S is every label: a classifier's softmax, $\log p_i = f_i \cdot g_{y_i} - \log \sum_y e^{f_i \cdot g_y}$."""
+    r"""S is every label: a classifier's softmax.
+
+    $$\log p_i = f_i \cdot g_{y_i} - \log \sum_y e^{f_i \cdot g_y}$$
+    """
 
     def __call__(self, f: Tensor, g: Tensor, label: Tensor) -> Tensor:
         """`f (n, M)`, `g (labels, M)`, `label (n,)` give `(n,)`; exact and streamed, for any number of labels."""

@@ -62,8 +62,8 @@ def world(
     label_noise: float = 0.0,
 ) -> Clusters:
     """The paper's world; what is not said is its default."""
-    how = {"instances": instances, "by_class": by_class, "label_noise": label_noise}
-    return Clusters(vectors or Uniform(Sphere(d)), conditional, MIXING, classes, **how)  # type: ignore[arg-type]
+    drawn = vectors or Uniform(Sphere(d))
+    return Clusters(drawn, conditional, MIXING, classes, instances, by_class=by_class, label_noise=label_noise)
 
 
 def encoder(process: Clusters) -> Fresh:

@@ -77,10 +77,9 @@ def budgets(encoder: Fresh, recipe: Recipe, *, paper_steps: int) -> tuple[Budget
     """
     bound = (("bound", 10.0),) if encoder == INTO_BOX else ()
     sharpness = None if recipe.start == 1 else Annealed(recipe.start, hold=0.5, until=0.75)
-    shared = {"steps": recipe.steps, "lr": recipe.lr, "schedule": recipe.schedule, "sharpness": sharpness}
     return (
         Budget("paper", steps=paper_steps, batch=6144, lr=1e-4, precision="tf32"),
-        Budget("fast", batch=6144, lr_scale=bound, precision="bf16", **shared),  # type: ignore[arg-type]
+        Budget("fast", recipe.steps, 6144, recipe.lr, recipe.schedule, sharpness, bound, precision="bf16"),
         Budget("smoke", 24, batch=128, lr=1e-3, schedule=Cosine(), seeds=2, batches=2, rows=1024, judged=False),
     )
 
