@@ -33,7 +33,9 @@ def benchmarks():
     )
     for name, case in scores.items():
         plain = "scikit-learn" if name.startswith("R2") else "NumPy"
-        rows.append(f"| {name}, 100,000 rows, in sample | {plain} | {case['ratio']:.1f}× | `python -m benchmarks.scores` |")
+        rows.append(
+            f"| {name}, 100,000 rows, in sample | {plain} | {case['ratio']:.1f}× | `python -m benchmarks.scores` |"
+        )
     return "\n".join(rows) + f"\n\nMeasured on {data['machine']}."
 
 
@@ -84,7 +86,9 @@ def differences():
             f"{max(layers['sets of 25,000 drawn'])} sets, and more than a million draws for {layers['gave up after a million']} "
             f"of {len(layers['best of 25,000'])} layers |",
             "| scores read on other rows instead of those of the fit | in sample minus held out: "
-            + "; ".join(f"{gap['R2']:+.2f} points of R2 and {gap['MCC']:+.2f} of MCC with {n} rows" for n, gap in rows.items())
+            + "; ".join(
+                f"{gap['R2']:+.2f} points of R2 and {gap['MCC']:+.2f} of MCC with {n} rows" for n, gap in rows.items()
+            )
             + " |",
         ]
     )

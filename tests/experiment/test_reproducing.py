@@ -1,6 +1,8 @@
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
+from itertools import permutations
 from multiprocessing import get_context
+from threading import Thread
 
 import pytest
 from hypothesis import given
@@ -94,6 +96,25 @@ def test_rows_spread_over_an_executor_give_the_same_table(tmp_path, pool):
     for row in here.rows:
         (other,) = (r for r in spread.rows if r.name == row.name)
         assert other.learned.values == pytest.approx(row.learned.values, abs=0.05)
+
+
+class InThisOrder(Executor):
+    """Runs the tasks one after the other, in an order of its own, once all are submitted."""
+
+    def __init__(self, *order: str):
+        self.order, self.waiting = order, {}
+
+    def submit(self, fn, row, *args, **how):
+        future = Future()
+        self.waiting[row.name] = lambda: future.set_result(fn(row, *args, **how))
+        if len(self.waiting) == len(self.order):
+            Thread(target=lambda: [self.waiting[name]() for name in self.order]).start()
+        return future
+
+
+def test_the_last_result_is_complete_in_whatever_order_the_rows_finish(tmp_path):
+    for order in permutations(("ref", "T9.1", "T9.2")):  # trained once, then read from their folders
+        assert len(last(TABLE, out=tmp_path, executor=InThisOrder(*order)).rows) == 2, order
 
 
 def test_progress_names_the_row(tmp_path):

@@ -92,7 +92,7 @@ def reproduce(
     for row, records in _run_all(tasks, budget, count, home, part.measure, device, keep_weights, executor, progress):
         finished[row.name] = records
         ready = tuple(r for r in chosen if all(t.name in finished for t in part.needed((r,))))
-        if row in chosen or row is tasks[-1]:
+        if row in chosen or len(finished) == len(tasks):
             yield _assemble(part, chosen, ready, finished, budget, device, notes)
 
 
