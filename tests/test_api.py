@@ -10,7 +10,7 @@ import zhat
 
 PUBLIC = {
     "zhat": "__version__ dgp encoders objectives train Fresh Progress metrics Equivalence equivalence theory score "
-    "audit runs report testing cite",
+    "audit decode runs report testing cite",
     "zhat.dgp": "Space Real Sphere Box Product Distribution Uniform Normal Laplace GeneralizedNormal Conditional "
     "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Batch Pairs "
     "Clusters",
@@ -24,10 +24,11 @@ PUBLIC = {
     "zhat.training": "train Run Constant Cosine Plateau Annealed",
     "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Paper "
     "Reading Trained HeadToVectors OffScale HeadOffScale",
-    "zhat.audit": "audit examine Examined Embeddings embeddings joined Adapter adapt read_adapter Gate read_gate",
+    "zhat.audit": "audit examine Examined Embeddings embeddings joined Adapter adapt read_adapter Gate read_gate "
+    "decode",
     "zhat.papers": "names paper",
     "zhat.theory": "predict check_head diversity compare_models Theorem THEOREMS",
-    "zhat.report": "write render write_comparison write_audit",
+    "zhat.report": "write render write_comparison write_audit write_decode",
     "zhat.testing": "check_space check_distribution check_conditional check_mixing check_objective check_metric",
 }
 

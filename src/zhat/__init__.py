@@ -5,7 +5,7 @@ representation h; a judge says up to which class of maps h recovers z; a record 
 measured":
 
 `zhat.dgp` · `zhat.encoders` · `zhat.objectives` · `zhat.train` · `zhat.metrics` · `zhat.theory` · `zhat.score` ·
-`zhat.audit` · `zhat.runs` · `zhat.report`
+`zhat.audit` · `zhat.decode` · `zhat.runs` · `zhat.report`
 
 Rooms load when they are first used, so that `import zhat` costs nothing.
 """
@@ -19,6 +19,7 @@ from zhat._version import __version__
 
 if TYPE_CHECKING:
     from zhat import audit, dgp, encoders, equivalence, metrics, objectives, report, runs, testing, theory
+    from zhat.audit import decode
     from zhat.citing import cite
     from zhat.equivalence import Equivalence
     from zhat.experiment import score
@@ -40,6 +41,7 @@ __all__ = [
     "theory",
     "score",
     "audit",
+    "decode",
     "runs",
     "report",
     "testing",
@@ -47,6 +49,7 @@ __all__ = [
 ]
 
 _FROM = {
+    "decode": "zhat.audit",
     "train": "zhat.training",
     "Fresh": "zhat.fresh",
     "Progress": "zhat.progress",
