@@ -18,21 +18,25 @@ from typing import TYPE_CHECKING, Any
 from zhat._version import __version__
 
 if TYPE_CHECKING:
-    from zhat import audit, dgp, encoders, equivalence, metrics, objectives, report, runs, testing, theory
+    from zhat import audit, datasets, dgp, encoders, equivalence, metrics, objectives, report, runs, testing, theory
     from zhat.audit import decode
     from zhat.citing import cite
     from zhat.equivalence import Equivalence
+    from zhat.estimator import IdentifiableEncoder
     from zhat.experiment import score
     from zhat.fresh import Fresh
+    from zhat.metrics import consistency
     from zhat.progress import Progress
     from zhat.training import train
 
 __all__ = [
     "__version__",
     "dgp",
+    "datasets",
     "encoders",
     "objectives",
     "train",
+    "IdentifiableEncoder",
     "Fresh",
     "Progress",
     "metrics",
@@ -40,6 +44,7 @@ __all__ = [
     "equivalence",
     "theory",
     "score",
+    "consistency",
     "audit",
     "decode",
     "runs",
@@ -49,8 +54,10 @@ __all__ = [
 ]
 
 _FROM = {
+    "consistency": "zhat.metrics",
     "decode": "zhat.audit",
     "train": "zhat.training",
+    "IdentifiableEncoder": "zhat.estimator",
     "Fresh": "zhat.fresh",
     "Progress": "zhat.progress",
     "Equivalence": "zhat.equivalence",

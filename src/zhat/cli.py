@@ -597,6 +597,7 @@ _ROOMS = {
     "conditionals": ("zhat.dgp", ("VonMisesFisher", "Around")),
     "mixings": ("zhat.dgp", ("InvertibleMLP", "Linear", "Orthogonal", "Embedding")),
     "processes": ("zhat.dgp", ("Pairs", "Clusters")),
+    "datasets": ("zhat.datasets", ("Arrays", "NextRow", "SameLabel", "GivenPairs", "Augmented")),
     "encoders": ("zhat.encoders", ("mlp",)),
     "objectives": (
         "zhat.objectives",
@@ -613,7 +614,7 @@ _ROOMS = {
         "zhat.metrics",
         (
             *("Recovery", "linear_r2", "mcc", "profile", "singular_values", "distance_from_orthogonal"),
-            *("CCA", "SVCCA", "PWCCA", "CKA", "Procrustes", "similarities", "linear_r2_both_ways"),
+            *("CCA", "SVCCA", "PWCCA", "CKA", "Procrustes", "similarities", "linear_r2_both_ways", "consistency"),
         ),
     ),
     "audit": ("zhat.audit", ("audit", "examine", "embeddings", "adapt", "Adapter", "Gate", "decode")),

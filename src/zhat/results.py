@@ -785,7 +785,47 @@ class Disentanglement:
     warnings: tuple[str, ...]
 
 
-_DECODED = (FactorScore, DecodeResult, Disentanglement)
+@dataclass(frozen=True)
+class Consistency:
+    """How far refits agree up to an affine map.
+
+    Attributes:
+        names: of the refits.
+        r2: entry (i, j) is the held-out R2 of refit j from refit i; 1 on the diagonal.
+        mean: over all pairs, both ways.
+        low: lower end of Student's 95% interval over pairs; None for a single pair.
+        high: upper end of that interval.
+        chance: the same mean with shuffled rows.
+        n: rows read.
+        n_fit: rows the maps were fitted on.
+    """
+
+    names: tuple[str, ...]
+    r2: tuple[tuple[float, ...], ...]
+    mean: float
+    low: float | None
+    high: float | None
+    chance: float | None
+    n: int
+    n_fit: int
+
+    @property
+    def least(self) -> float:
+        """The worst way of the worst pair."""
+        return min(value for row in self.r2 for value in row)
+
+    def __str__(self) -> str:
+        ends = "" if self.low is None else f", 95% interval over pairs [{self.low:.4f}, {self.high:.4f}]"
+        chance = "" if self.chance is None else f", chance {self.chance:.4f}"
+        lines = [f"consistency R2 {self.mean:.4f}{ends}{chance} ({self.n} held-out rows)"]
+        width = max(8, *(len(name) for name in self.names))
+        lines.append(" " * (width + 7) + " ".join(f"{name:>{width}}" for name in self.names))
+        for name, row in zip(self.names, self.r2, strict=True):
+            lines.append(f"from {name:>{width}}: " + " ".join(f"{value:{width}.4f}" for value in row))
+        return "\n".join(lines)
+
+
+_DECODED = (Consistency, FactorScore, DecodeResult, Disentanglement)
 _JUDGED = (*_DECODED, Score, Profile, Answer, Prediction, Spread, HeadCheck, Diversity, ModelPair, AuditResult)
 _RECORDED = (*_JUDGED, Curve, Picture, Record)
 _COMPARED = (Published, Measured, RowResult, TableResult, SweepResult)

@@ -61,7 +61,7 @@ def decode(
 
     Example:
         >>> h = torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
-        >>> found = decode(h, {"position": h[:, 0] - 2 * h[:, 1], "noise": torch.randn(400)})
+        >>> found = decode(h, {"position": h[:, 0] - 2 * h[:, 1], "noise": torch.arange(400.0) % 7.5})
         >>> round(found["position"].value, 3), found["noise"].found
         (1.0, False)
     """

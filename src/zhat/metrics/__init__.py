@@ -11,6 +11,7 @@ from zhat.metrics.recovery import (
     profile,
     singular_values,
 )
+from zhat.metrics.refits import consistency
 from zhat.metrics.similarity import CCA, CKA, PWCCA, SVCCA, Procrustes, Similarity, linear_r2_both_ways, similarities
 
 __all__ = [
@@ -36,4 +37,5 @@ __all__ = [
     "Procrustes",
     "similarities",
     "linear_r2_both_ways",
+    "consistency",
 ]
