@@ -11,6 +11,7 @@ MODULES = (
     "zhat.estimator",
     "zhat.datasets.arrays",
     "zhat.metrics.decoding",
+    "zhat.metrics.disentanglement",
     "zhat.metrics.refits",
     "zhat.audit.decoded",
     "zhat.audit.factors",

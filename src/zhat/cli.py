@@ -413,6 +413,9 @@ def decode(
     components: Annotated[
         int | None, typer.Option(help="Read from that many principal components; takes fewer rows.")
     ] = None,
+    disentanglement: Annotated[
+        bool, typer.Option("--disentanglement", help="DCI, MIG and SAP as well, with their warnings.")
+    ] = False,
     split: Annotated[str, typer.Option(help="rows, pieces of neighbouring rows, or auto.")] = "auto",
     key: Annotated[str | None, typer.Option(help="Which array of H, for files that hold several.")] = None,
     ids: Annotated[
@@ -443,6 +446,7 @@ def decode(
         key=key,
         ids=ids[0] if ids is not None and len(ids) == 1 else ids,
         components=components,
+        disentanglement=disentanglement,
         split=split,
         seed=seed,
     )
@@ -509,6 +513,16 @@ def _show_decoded(result: Any, console: Console) -> None:
         style="dim",
         highlight=False,
     )
+    if result.disentanglement is not None:
+        d = result.disentanglement
+        console.print(
+            f"DCI         disentanglement {d.disentanglement:.3f}, completeness {d.completeness:.3f}, "
+            f"informativeness {d.informativeness:.3f}\n"
+            f"MIG         {d.mig:.3f} ({d.bins} bins)\nSAP         {d.sap:.3f}",
+            highlight=False,
+        )
+        for warning in d.warnings:
+            console.print(f"warning: {warning}", highlight=False, markup=False)
     for score in result.scores:
         if score.because:
             console.print(f"{score.name}: {score.because}", highlight=False, markup=False)
@@ -614,7 +628,19 @@ _ROOMS = {
         "zhat.metrics",
         (
             *("Recovery", "linear_r2", "mcc", "profile", "singular_values", "distance_from_orthogonal"),
-            *("CCA", "SVCCA", "PWCCA", "CKA", "Procrustes", "similarities", "linear_r2_both_ways", "consistency"),
+            *(
+                "CCA",
+                "SVCCA",
+                "PWCCA",
+                "CKA",
+                "Procrustes",
+                "similarities",
+                "linear_r2_both_ways",
+                "consistency",
+                "dci",
+                "mig",
+                "sap",
+            ),
         ),
     ),
     "audit": ("zhat.audit", ("audit", "examine", "embeddings", "adapt", "Adapter", "Gate", "decode")),

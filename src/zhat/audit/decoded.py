@@ -19,7 +19,8 @@ from zhat.audit.reading import Embeddings, Rows, embeddings, joined
 from zhat.audit.rows import LASTING, likeness_lasts
 from zhat.errors import BadInput, TooFewRows, UnknownName
 from zhat.metrics.decoding import Decoded, Factor, decode_rows
-from zhat.results import DecodeResult
+from zhat.metrics.disentanglement import disentanglement as measured
+from zhat.results import DecodeResult, Disentanglement
 
 SPLITS = ("auto", "rows", "pieces")
 LEVEL = 0.05
@@ -36,6 +37,7 @@ def decode(
     key: str | None = None,
     ids: Any = None,
     components: int | None = None,
+    disentanglement: bool = False,
     split: str = "auto",
     seed: int = 0,
 ) -> DecodeResult:
@@ -53,6 +55,7 @@ def decode(
         key: which array of `h`, for files that hold several.
         ids: joins rows of different order: the name of a key or column in both, or a pair (ids of h, ids of factors).
         components: read from that many principal components only, which takes fewer rows.
+        disentanglement: DCI, MIG and SAP as well; for at least two factors and two columns.
         split: "rows" at random; "pieces" of neighbouring rows, for rows that depend on their neighbours; "auto" looks.
         seed: of the split, the shuffles and the bootstrap.
 
@@ -100,6 +103,7 @@ def decode(
         association=tuple(tuple(float(v) for v in row) for row in found.association[:, shown]),
         types=said,
         notes=(*notes, *_odd(source, found)),
+        disentanglement=_disentangled(source, listed, found, seed) if disentanglement else None,
         provenance={
             "zhat": __version__,
             "torch": torch.__version__,
@@ -192,6 +196,27 @@ def _digests(source: Embeddings) -> Rows:
             yield from (hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in block + 0.0)
 
     return np.frombuffer(b"".join(numbers()), dtype=np.uint64) >> np.uint64(1)
+
+
+def _disentangled(source: Embeddings, listed: list[Factor], found: Decoded, seed: int) -> Disentanglement:
+    """DCI from all rows fitted, MIG and SAP from a sample of rows."""
+    scored = [j for j, score in enumerate(found.scores) if score.value is not None]
+    if len(scored) < 2 or source.dim < 2:
+        raise BadInput(
+            f"DCI, MIG and SAP need at least 2 factors with a score and 2 columns, but there are {len(scored)} and "
+            f"{source.dim}."
+        )
+    most = max(2000, min(10_000, 10**8 // (source.dim * len(scored))))
+    order = torch.randperm(source.rows, generator=randomness.generator(seed, "sample"))[:most].sort().values
+    some = [replace(listed[j], columns=listed[j].columns[order]) for j in scored]
+    values = [max(0.0, found.scores[j].value or 0.0) for j in scored]
+    return measured(
+        some,
+        source.block(order.numpy()).astype(np.float64),
+        found.importance[:, scored],
+        sum(values) / len(values),
+        missing=[found.scores[j].name for j in scored if not found.scores[j].found],
+    )
 
 
 def _strongest(association: Tensor) -> Tensor:

@@ -2,6 +2,8 @@
 
 from zhat.metrics.agreement import Agreement, pearson, r2, spearman
 from zhat.metrics.alignment import ALIGNABLE, Alignment, align
+from zhat.metrics.decoding import Factor
+from zhat.metrics.disentanglement import dci, mig, sap
 from zhat.metrics.moments import Moments
 from zhat.metrics.recovery import (
     Recovery,
@@ -38,4 +40,8 @@ __all__ = [
     "similarities",
     "linear_r2_both_ways",
     "consistency",
+    "Factor",
+    "dci",
+    "mig",
+    "sap",
 ]
