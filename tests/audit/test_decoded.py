@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -128,3 +131,19 @@ def test_mistakes_get_a_sentence():
         decode(h, known, components=0)
     with pytest.raises(BadInput, match="every row of the representation is the same|different rows"):
         decode(np.ones_like(h), known)
+
+
+@pytest.mark.data
+def test_position_and_scale_of_real_sprites_are_found_and_their_orientation_is_not():
+    folder = Path(os.environ.get("ZHAT_DATA", "")) / "dsprites"
+    if not folder.is_dir():
+        pytest.skip("needs ZHAT_DATA to hold dsprites")
+    with np.load(folder / "dsprites_random20k.npz") as archive:
+        images = np.unpackbits(archive["images_packed"], axis=-1)
+        values = archive["latents_values"]
+    h = images.reshape(-1, 16, 4, 16, 4).mean((2, 4)).reshape(-1, 256)
+    known = {"shape": values[:, 0], "scale": values[:, 1], "orientation": values[:, 2], "x": values[:, 3]}
+    found = decode(h, known)
+    assert [s.type for s in found.scores] == ["categorical", "real", "circular", "real"]
+    assert [s.found for s in found.scores] == [True, True, False, True]
+    assert found["x"].value > 0.8

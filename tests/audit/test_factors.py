@@ -13,7 +13,7 @@ RULE = [
     ("size", np.array([0.5, 0.6, 0.7]), "real: numbers"),
     ("azimuth", np.arange(0, 360, 20), "circular, period 360"),
     ("rotAngle", np.linspace(-180, 179, 30), "circular, period 360"),
-    ("phase", np.linspace(0, 6.2, 50), "circular, period 6.28319"),
+    ("phase", np.linspace(0, 6.2, 50), "circular, period 2π"),
     ("orientation", np.linspace(-0.5, 0.5, 50), "real: numbers"),
     ("angle", np.linspace(0, 800, 50), "real: numbers"),
     ("triangles", np.linspace(0, 359, 50), "real: numbers"),

@@ -136,16 +136,20 @@ def typed(name: str, values: Rows, kind: str | None = None, period: float | None
                 f"{name!r} is to be circular, but its values from {numbers.min():g} to {numbers.max():g} fit neither "
                 f"360 nor 2π. Give its period, for instance --period '{name}=24'."
             )
-        return Factor.circular(name, numbers, turn), f"circular, period {turn:g}: given"
+        return Factor.circular(name, numbers, turn), f"circular, period {_said(turn)}: given"
     turn = _turn(numbers, filled=0.75)
     if _ANGLE.search(re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()) and turn is not None:
         because = "its name says an angle and its values fill most of one turn"
-        return Factor.circular(name, numbers, turn), f"circular, period {turn:g}: {because}"
+        return Factor.circular(name, numbers, turn), f"circular, period {_said(turn)}: {because}"
     different = np.unique(numbers)
     if len(different) <= FEW and bool((different == np.round(different)).all()):
         because = f"whole numbers with {len(different)} different values"
         return Factor.categorical(name, numbers.astype(np.int64)), f"categorical: {because}"
     return Factor.real(name, numbers), "real: numbers"
+
+
+def _said(turn: float) -> str:
+    return "2π" if math.isclose(turn, 2 * math.pi) else f"{turn:g}"
 
 
 def _turn(values: Rows, *, filled: float) -> float | None:

@@ -160,11 +160,12 @@ def decode_rows(
     places = _places(factors)
     kept = [(f, place) for f, place, no in zip(factors, places, why, strict=True) if not no]
     columns = torch.cat([f.columns for f in factors], 1)
-    copies = _shuffled_copies([f for f, _ in kept], len(held_out), block, seed)
-    fit, read = _moments(blocks, torch.cat([columns, *copies], 1), held_out)
+    copied = torch.cat([f.columns for f, _ in kept if not f.classes] or [columns[:, :0]], 1)
+    orders = _orders(copied.shape[1], len(held_out), block, seed)
+    fit, read = _moments(blocks, columns, copied, orders, held_out)
     linear = _Linear.of(fit, components)
     rows = _predictions(blocks, kept, linear, fit, held_out)
-    chances = _refitted([f for f, _ in kept], linear, fit, read, columns.shape[1], len(copies))
+    chances = _refitted([f for f, _ in kept], linear, fit, read, columns.shape[1], len(orders))
     count = shuffles if shuffles is not None else max(999, 40 * len(kept) - 1)
     intervals = _intervals(rows, block, repeats, seed)
     tests = _shuffle_tests(rows, block, count, seed)
@@ -230,26 +231,25 @@ def shuffled_rows(n: int, block: int, generator: torch.Generator, times: int = 1
     return rows
 
 
-def _shuffled_copies(factors: Sequence[Factor], n: int, block: int, seed: int) -> list[Tensor]:
-    """Columns of real and circular factors in other orders, for the chance level of a fit."""
-    columns = [f.columns for f in factors if f.type != "categorical"]
-    if not columns:
-        return []
-    together = torch.cat(columns, 1)
+def _orders(width: int, n: int, block: int, seed: int) -> list[Tensor]:
+    """Orders of the rows for the chance level of a fit: fewer for many columns, each of which is one more."""
     generator = randomness.generator(seed, "chance")
-    times = max(5, min(20, 96 // together.shape[1]))
-    return [together[shuffled_rows(n, block, generator)[0]] for _ in range(times)]
+    times = max(5, min(20, 96 // width)) if width else 0
+    return [shuffled_rows(n, block, generator)[0] for _ in range(times)]
 
 
-def _moments(blocks: Blocks, columns: Tensor, held_out: Tensor) -> tuple[Moments, Moments]:
+def _moments(
+    blocks: Blocks, columns: Tensor, copied: Tensor, orders: Sequence[Tensor], held_out: Tensor
+) -> tuple[Moments, Moments]:
+    """Moments of the rows fitted and of the rows read: of all columns, then of some in each of several orders."""
     found: dict[bool, Moments] = {}
     start = 0
     for rows in blocks():
         h = torch.as_tensor(rows)
-        here = held_out[start : start + len(h)]
-        z = columns[start : start + len(h)]
+        here = slice(start, start + len(h))
+        z = torch.cat([columns[here], *(copied[order[here]] for order in orders)], 1)
         for side in (False, True):
-            some = here == side
+            some = held_out[here] == side
             if bool(some.any()):
                 part = Moments.of(z[some], h[some])
                 found[side] = found[side] + part if side in found else part
