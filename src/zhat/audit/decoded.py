@@ -25,6 +25,8 @@ from zhat.results import DecodeResult, Disentanglement
 SPLITS = ("auto", "rows", "pieces")
 LEVEL = 0.05
 SHOWN = 64  # coordinates in the heat map
+LONG = 6  # times as long as likeness lasts is a block of neighbouring rows, so that its ends weigh little
+PIECES = 64  # of whole blocks, at most
 _LOOK = 4096  # rows looked at for likeness of neighbours
 
 
@@ -145,10 +147,10 @@ def _halves(source: Embeddings, listed: list[Factor], split: str, seed: int) -> 
     notes = []
     alike = lasting > LASTING
     pieces = split == "pieces" or (split == "auto" and alike)
-    block = max(2, int(np.ceil(2 * lasting))) if pieces else 1
+    block = 1
     if pieces:
-        count = 2 * int(max(2, min(32, n // (2 * block))))
-        place = np.arange(n) * count // n
+        block = max(2, min(int(np.ceil(LONG * lasting)), n // 4))
+        place = np.arange(n) // (block * -(-n // (PIECES * block)))
     else:
         place = torch.randperm(n, generator=randomness.generator(seed, "split")).numpy()
     if alike and pieces:
