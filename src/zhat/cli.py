@@ -508,8 +508,8 @@ def _show_decoded(result: Any, console: Console) -> None:
     console.print(table)
     console.print(
         f"Fitted on {result.n_fit:,} rows, read on {result.n_read:,}: R² (real, circular) or balanced\n"
-        "accuracy (categorical). Chance and p: shuffled rows; p is corrected for their\n"
-        f"number (Holm). * found: p at most {result.level:g}, interval above 0 and chance.",
+        "accuracy (categorical). Chance and p: shuffled rows; p is corrected for the\n"
+        f"number of factors (Holm). * found: p at most {result.level:g} and interval above chance.",
         style="dim",
         highlight=False,
     )
