@@ -9,25 +9,27 @@ import pytest
 import zhat
 
 PUBLIC = {
-    "zhat": "__version__ dgp encoders objectives train Fresh Progress metrics Equivalence equivalence theory score "
-    "audit runs report testing cite",
+    "zhat": "__version__ dgp datasets encoders objectives train IdentifiableEncoder Fresh Progress metrics Equivalence "
+    "equivalence theory score consistency audit decode runs report testing cite",
     "zhat.dgp": "Space Real Sphere Box Product Distribution Uniform Normal Laplace GeneralizedNormal Conditional "
     "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Batch Pairs "
     "Clusters",
+    "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented",
     "zhat.encoders": "mlp output OntoBox OntoSphere",
     "zhat.objectives": "InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised InBatchSoftmax Canonical "
     "Candidates AllLabels InBatch Vocabulary from_arrays from_torch from_sklearn from_huggingface",
     "zhat.kernels": "pairwise_logsumexp hidden_layers last_layer",
     "zhat.metrics": "Moments ALIGNABLE Alignment align Agreement r2 pearson spearman Recovery linear_r2 mcc profile "
     "singular_values distance_from_orthogonal Similarity CCA SVCCA PWCCA CKA Procrustes similarities "
-    "linear_r2_both_ways",
+    "linear_r2_both_ways consistency Factor dci mig sap",
     "zhat.training": "train Run Constant Cosine Plateau Annealed",
     "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Paper "
     "Reading Trained HeadToVectors OffScale HeadOffScale",
-    "zhat.audit": "audit examine Examined Embeddings embeddings joined Adapter adapt read_adapter Gate read_gate",
+    "zhat.audit": "audit examine Examined Embeddings embeddings joined Adapter adapt read_adapter Gate read_gate "
+    "decode",
     "zhat.papers": "names paper",
     "zhat.theory": "predict check_head diversity compare_models Theorem THEOREMS",
-    "zhat.report": "write render write_comparison write_audit",
+    "zhat.report": "write render write_comparison write_audit write_decode",
     "zhat.testing": "check_space check_distribution check_conditional check_mixing check_objective check_metric",
 }
 

@@ -11,12 +11,12 @@ SOURCE = ROOT / "src" / "zhat"
 # Top to bottom; a line may import from lines below it. Neighbours on a line do not import each other.
 DRAWING = (
     ("cli",),
-    ("demo",),
+    ("demo", "estimator"),
     ("testing", "report", "progress"),
     ("papers",),
     ("experiment", "audit"),
     ("training", "theory", "runs"),
-    ("encoders", "objectives", "metrics"),
+    ("encoders", "objectives", "metrics", "datasets"),
     ("dgp", "kernels"),
     ("results", "randomness", "citing"),
     ("_checks", "_files"),

@@ -34,7 +34,7 @@ def test_version():
 
 
 def test_commands_are_the_documented_ones():
-    assert sorted(COMMANDS) == ["adapt", "audit", "check", "demo", "list", "report", "reproduce"]
+    assert sorted(COMMANDS) == ["adapt", "audit", "check", "decode", "demo", "list", "report", "reproduce"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -424,3 +424,63 @@ def test_mistakes_in_an_audit_are_exit_code_2_and_one_sentence(tmp_path, words):
     assert shown.exit_code == 2, shown.output
     assert shown.stderr.startswith("zhat: ")
     assert shown.stdout == ""
+
+
+def known_factors(tmp_path):
+    random = np.random.default_rng(0)
+    h = random.normal(size=(300, 3))
+    np.save(tmp_path / "h.npy", h)
+    rows = [
+        f"{a:.4f},{'up' if b > 0 else 'down'},{c:.4f},7"
+        for a, b, c in zip(*h[:, :2].T, random.normal(size=300), strict=True)
+    ]
+    (tmp_path / "f.csv").write_text("\n".join(["a_position_with_a_long_name,side,noise,still", *rows]))
+    return str(tmp_path / "h.npy"), str(tmp_path / "f.csv")
+
+
+def test_decode_says_what_was_found_first_within_80_columns(tmp_path):
+    h, factors = known_factors(tmp_path)
+    shown = zhat("decode", h, factors, "--report", str(tmp_path / "page.html"))
+    assert shown.exit_code == 0
+    assert shown.stdout.startswith("2 of 4 factors can be read from h.npy by a linear map")
+    assert max(len(line) for line in shown.stdout.splitlines()) <= 80
+    assert "still: it has the same value in all rows" in shown.stdout
+    assert (tmp_path / "page.html").exists()
+
+
+def test_decode_prints_json_whose_fields_are_documented(tmp_path):
+    h, factors = known_factors(tmp_path)
+    shown = zhat("decode", h, factors, "--type", "side=categorical", "--json")
+    result = from_json(shown.stdout)
+    documented = (ROOT / "docs" / "decode.md").read_text(encoding="utf-8").split("## JSON")[1]
+    for kind in (result, result.scores[0]):
+        for name in vars(kind):
+            assert f"`{name}`" in documented, name
+
+
+def test_decode_gates_with_an_exit_code(tmp_path):
+    h, factors = known_factors(tmp_path)
+    passed = zhat("decode", h, factors, "--require", "side=0.8")
+    assert passed.exit_code == 0
+    assert "gate passed: side" in passed.stderr
+    failed = zhat("decode", h, factors, "--require", "noise=0.1")
+    assert failed.exit_code == 1
+    assert "gate failed: R2 of noise must be at least 0.1, none was found" in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--type", "side"), "--type is given as NAME=VALUE, but 'side' came"),
+        (("--period", "noise=often"), "--period noise=… takes a number, but 'often' came"),
+        (("--require", "nobody=1"), "there is no factor named 'nobody'"),
+        (("--ids", "a", "--ids", "b", "--ids", "c"), "--ids is given once or twice"),
+        (("--split", "half"), "there is no split named 'half'"),
+    ],
+)
+def test_decode_ends_with_a_sentence_and_code_2_for_a_mistake(tmp_path, words, message):
+    h, factors = known_factors(tmp_path)
+    shown = zhat("decode", h, factors, *words, "--report", str(tmp_path / "page.html"))
+    assert shown.exit_code == 2
+    assert message in shown.stderr
+    assert not (tmp_path / "page.html").exists()

@@ -5,7 +5,7 @@ representation h; a judge says up to which class of maps h recovers z; a record 
 measured":
 
 `zhat.dgp` · `zhat.encoders` · `zhat.objectives` · `zhat.train` · `zhat.metrics` · `zhat.theory` · `zhat.score` ·
-`zhat.audit` · `zhat.runs` · `zhat.report`
+`zhat.audit` · `zhat.decode` · `zhat.runs` · `zhat.report`
 
 Rooms load when they are first used, so that `import zhat` costs nothing.
 """
@@ -18,20 +18,25 @@ from typing import TYPE_CHECKING, Any
 from zhat._version import __version__
 
 if TYPE_CHECKING:
-    from zhat import audit, dgp, encoders, equivalence, metrics, objectives, report, runs, testing, theory
+    from zhat import audit, datasets, dgp, encoders, equivalence, metrics, objectives, report, runs, testing, theory
+    from zhat.audit import decode
     from zhat.citing import cite
     from zhat.equivalence import Equivalence
+    from zhat.estimator import IdentifiableEncoder
     from zhat.experiment import score
     from zhat.fresh import Fresh
+    from zhat.metrics import consistency
     from zhat.progress import Progress
     from zhat.training import train
 
 __all__ = [
     "__version__",
     "dgp",
+    "datasets",
     "encoders",
     "objectives",
     "train",
+    "IdentifiableEncoder",
     "Fresh",
     "Progress",
     "metrics",
@@ -39,7 +44,9 @@ __all__ = [
     "equivalence",
     "theory",
     "score",
+    "consistency",
     "audit",
+    "decode",
     "runs",
     "report",
     "testing",
@@ -47,7 +54,10 @@ __all__ = [
 ]
 
 _FROM = {
+    "consistency": "zhat.metrics",
+    "decode": "zhat.audit",
     "train": "zhat.training",
+    "IdentifiableEncoder": "zhat.estimator",
     "Fresh": "zhat.fresh",
     "Progress": "zhat.progress",
     "Equivalence": "zhat.equivalence",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from zhat.equivalence import AFFINE, Equivalence
-from zhat.errors import BadInput
+from zhat.errors import BadInput, UnknownName
 
 Truth = Literal["yes", "no", "unknown"]
 
@@ -642,7 +642,191 @@ class AuditResult:
         return f"{self.sentence}\n{self.ladder}"
 
 
-_JUDGED = (Score, Profile, Answer, Prediction, Spread, HeadCheck, Diversity, ModelPair, AuditResult)
+@dataclass(frozen=True)
+class FactorScore:
+    """How well one known factor can be read from a representation by a linear map.
+
+    Attributes:
+        name: of the factor.
+        type: "real", "circular" or "categorical".
+        measure: "R2" (of (cos, sin) for a circular factor), or "balanced accuracy".
+        value: on held-out rows; None where there can be no score.
+        low: lower end of the 95% bootstrap interval over the rows read.
+        high: upper end of that interval.
+        chance: mean score of shuffled rows.
+        p: share of shuffles that score at least as much, the unshuffled rows counted among them.
+        p_corrected: after Holm's correction for the number of factors.
+        found: whether `p_corrected` is at most the level and the interval lies above chance, and above 0 for R2.
+        classes: names of the classes of a categorical factor.
+        period: of a circular factor.
+        also: further numbers: accuracy, mean cosine.
+        because: why there is no score; empty where there is one.
+    """
+
+    name: str
+    type: str
+    measure: str
+    value: float | None
+    low: float | None
+    high: float | None
+    chance: float | None
+    p: float | None
+    p_corrected: float | None
+    found: bool
+    classes: tuple[str, ...] = ()
+    period: float | None = None
+    also: Mapping[str, float] = field(default_factory=dict)
+    because: str = ""
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"{self.name}: no score, {self.because}"
+        ends = "" if self.low is None else f", 95% interval [{self.low:.4f}, {self.high:.4f}]"
+        return f"{self.name}: {self.measure} {self.value:.4f}{ends}, chance {self.chance:.4f}, p {self.p_corrected:.2g}"
+
+
+@dataclass(frozen=True)
+class DecodeResult:
+    """Which known factors a representation holds linearly.
+
+    Attributes:
+        h: name of the representation.
+        factors: name of the file of factors.
+        n: rows in both.
+        effective: rows that count: copies once, neighbours that are alike once.
+        dim: columns of the representation.
+        components: principal components that were read from; None for all directions.
+        n_fit: rows the maps were fitted on.
+        n_read: rows the scores were read on.
+        split: how the two were told apart: "rows" at random, or "pieces" of neighbouring rows.
+        scores: one for each factor.
+        level: the chance of any false finding among all factors.
+        shuffles: how many the p-values rest on.
+        coordinates: columns of the representation that `association` shows.
+        association: correlation of those with each factor, between 0 and 1, `(factors, coordinates)`.
+        types: how the type of each factor was settled, by name.
+        notes: what is odd about the rows.
+        disentanglement: DCI, MIG and SAP, where they were asked for.
+        provenance: versions, date, settings.
+    """
+
+    h: str
+    factors: str
+    n: int
+    effective: int
+    dim: int
+    components: int | None
+    n_fit: int
+    n_read: int
+    split: str
+    scores: tuple[FactorScore, ...]
+    level: float
+    shuffles: int
+    coordinates: tuple[int, ...]
+    association: tuple[tuple[float, ...], ...]
+    types: Mapping[str, str]
+    notes: tuple[str, ...]
+    disentanglement: Disentanglement | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> FactorScore:
+        for score in self.scores:
+            if score.name == name:
+                return score
+        raise UnknownName("factor", name, [score.name for score in self.scores])
+
+    @property
+    def sentence(self) -> str:
+        """What was found, for a reader in a hurry."""
+        found = [s for s in self.scores if s.found]
+        known = f"{len(self.scores)} factor{'s' if len(self.scores) != 1 else ''}"
+        if not found:
+            return f"No linear map reads any of {known} from {self.h} better than chance."
+        best, worst = max(found, key=_above_chance), min(found, key=_above_chance)
+        ends = f"{best.name}{' best' if len(found) > 1 else ''} ({best.measure} {best.value:.3f})"
+        if len(found) > 1:
+            ends += f", {worst.name} least ({worst.measure} {worst.value:.3f})"
+        return f"{len(found)} of {known} can be read from {self.h} by a linear map: {ends}."
+
+    def __str__(self) -> str:
+        return "\n".join([self.sentence, *(str(score) for score in self.scores)])
+
+
+def _above_chance(score: FactorScore) -> float:
+    """The share of the way from chance to 1, which compares measures with one another."""
+    floor = max(0.0, score.chance or 0.0)
+    return ((score.value or 0.0) - floor) / (1 - floor) if floor < 1 else 0.0
+
+
+@dataclass(frozen=True)
+class Disentanglement:
+    """Scores of how far each coordinate holds one factor and each factor lies in one coordinate.
+
+    Attributes:
+        disentanglement: D of DCI; 1 where every coordinate serves one factor.
+        completeness: C of DCI; 1 where every factor lies in one coordinate.
+        informativeness: I of DCI, here the mean held-out score of the factors.
+        mig: mutual information gap.
+        mig_range: least and largest gap when half and twice as many bins are used.
+        sap: separated attribute predictability.
+        bins: that mutual information was counted in.
+        per_factor: completeness, gap and SAP of each factor, by name.
+        warnings: what these numbers assume.
+    """
+
+    disentanglement: float
+    completeness: float
+    informativeness: float
+    mig: float
+    mig_range: tuple[float, float]
+    sap: float
+    bins: int
+    per_factor: Mapping[str, Mapping[str, float]]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """How far refits agree up to an affine map.
+
+    Attributes:
+        names: of the refits.
+        r2: entry (i, j) is the held-out R2 of refit j from refit i; 1 on the diagonal.
+        mean: over all pairs, both ways.
+        low: lower end of Student's 95% interval over pairs; None for a single pair.
+        high: upper end of that interval.
+        chance: the same mean with shuffled rows.
+        n: rows read.
+        n_fit: rows the maps were fitted on.
+    """
+
+    names: tuple[str, ...]
+    r2: tuple[tuple[float, ...], ...]
+    mean: float
+    low: float | None
+    high: float | None
+    chance: float | None
+    n: int
+    n_fit: int
+
+    @property
+    def least(self) -> float:
+        """The worst way of the worst pair."""
+        return min(value for row in self.r2 for value in row)
+
+    def __str__(self) -> str:
+        ends = "" if self.low is None else f", 95% interval over pairs [{self.low:.4f}, {self.high:.4f}]"
+        chance = "" if self.chance is None else f", chance {self.chance:.4f}"
+        lines = [f"consistency R2 {self.mean:.4f}{ends}{chance} ({self.n} held-out rows)"]
+        width = max(8, *(len(name) for name in self.names))
+        lines.append(" " * (width + 7) + " ".join(f"{name:>{width}}" for name in self.names))
+        for name, row in zip(self.names, self.r2, strict=True):
+            lines.append(f"from {name:>{width}}: " + " ".join(f"{value:{width}.4f}" for value in row))
+        return "\n".join(lines)
+
+
+_DECODED = (Consistency, FactorScore, DecodeResult, Disentanglement)
+_JUDGED = (*_DECODED, Score, Profile, Answer, Prediction, Spread, HeadCheck, Diversity, ModelPair, AuditResult)
 _RECORDED = (*_JUDGED, Curve, Picture, Record)
 _COMPARED = (Published, Measured, RowResult, TableResult, SweepResult)
 _KINDS: dict[str, type] = {kind.__name__: kind for kind in (*_RECORDED, *_COMPARED)}

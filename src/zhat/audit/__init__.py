@@ -2,9 +2,11 @@
 
 `audit(a, b)` says up to which class of maps `b` is `a`, by held-out fits with intervals and chance levels, or that
 these rows cannot tell. `examine` keeps the maps besides; an `Adapter` carries old embeddings into the new space.
+`decode(h, factors)` says which known factors of the rows a matrix of embeddings holds.
 """
 
 from zhat.audit.adapter import Adapter, adapt, read_adapter
+from zhat.audit.decoded import decode
 from zhat.audit.gate import Gate, read_gate
 from zhat.audit.reading import Embeddings, embeddings, joined
 from zhat.audit.verdict import Examined, audit, examine
@@ -21,4 +23,5 @@ __all__ = [
     "read_adapter",
     "Gate",
     "read_gate",
+    "decode",
 ]

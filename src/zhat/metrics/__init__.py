@@ -2,6 +2,8 @@
 
 from zhat.metrics.agreement import Agreement, pearson, r2, spearman
 from zhat.metrics.alignment import ALIGNABLE, Alignment, align
+from zhat.metrics.decoding import Factor
+from zhat.metrics.disentanglement import dci, mig, sap
 from zhat.metrics.moments import Moments
 from zhat.metrics.recovery import (
     Recovery,
@@ -11,6 +13,7 @@ from zhat.metrics.recovery import (
     profile,
     singular_values,
 )
+from zhat.metrics.refits import consistency
 from zhat.metrics.similarity import CCA, CKA, PWCCA, SVCCA, Procrustes, Similarity, linear_r2_both_ways, similarities
 
 __all__ = [
@@ -36,4 +39,9 @@ __all__ = [
     "Procrustes",
     "similarities",
     "linear_r2_both_ways",
+    "consistency",
+    "Factor",
+    "dci",
+    "mig",
+    "sap",
 ]

@@ -283,6 +283,42 @@ def heatmap(values: Sequence[Sequence[float]], x_name: str, y_name: str) -> str:
     return _svg(max(width, 220), height, body, f"absolute correlation of {y_name} and {x_name}")
 
 
+def associations(values: Sequence[Sequence[float]], rows: Sequence[str], columns: Sequence[int]) -> str:
+    """A matrix of values between 0 and 1 with named rows and numbered columns; every fifth number is written if narrow.
+
+    Args:
+        values: one row for each name.
+        rows: their names.
+        columns: their numbers.
+    """
+    cell = max(12.0, min(34.0, 640.0 / len(columns)))
+    tall = max(22.0, min(34.0, cell))
+    left, top = 190.0, 10.0
+    width, height = left + cell * len(columns) + 12, top + tall * len(rows) + 40
+    every = 1 if cell >= 18 else 5
+    body = []
+    for i, (name, line) in enumerate(zip(rows, values, strict=True)):
+        y = top + tall * i
+        body.append(_text(left - 8, y + tall / 2 + 4, short(name, 24), kind="label", anchor="end"))
+        for j, value in enumerate(line):
+            x = left + cell * j
+            body.append(
+                f'<rect class="cell" x="{x:.1f}" y="{y:.1f}" width="{cell - 1:.1f}" height="{tall - 1:.1f}" '
+                f'fill-opacity="{value:.3f}"><title>{escape(name)}, coordinate {columns[j]}: {value:.3f}</title></rect>'
+            )
+            if cell >= 28:
+                kind = "on" if value > 0.55 else "off"
+                body.append(_text(x + cell / 2, y + tall / 2 + 4, f"{value:.2f}".lstrip("0"), kind=kind))
+    body += [_text(left + cell * (j + 0.5), height - 24, str(c)) for j, c in enumerate(columns) if j % every == 0]
+    body.append(_text(left + cell * len(columns) / 2, height - 6, "coordinate of h", kind="label"))
+    return _svg(max(width, 330), height, body, "correlation of each factor with each coordinate")
+
+
+def short(name: str, most: int) -> str:
+    """A name of at most so many letters."""
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
 def _frame(x: Axis, y: Axis, x_name: str, y_name: str, width: float, height: float) -> list[str]:
     body = [_line(x.start, y(t), x.end, y(t), "grid") for t in y.ticks()]
     body += [_text(x.start - 6, y(t) + 4, f"{t:g}", anchor="end") for t in y.ticks()]

@@ -1,0 +1,536 @@
+r"""How well known factors can be read from a representation by a linear map, factor by factor.
+
+A factor is **real**, **circular** or **categorical**, and is turned into columns: its values, its (cos, sin), or one
+column for each class. The joint moments of those columns and the representation on the rows to fit on give every map;
+the scores are read on the other rows.
+
+- real: least squares, read as R2;
+- circular: least squares of (cos, sin), read as $R^2 = 1 - \sum_i |u_i - \hat u_i|^2 / \sum_i |u_i - \bar u|^2$ with
+  $u = (\cos, \sin)$; the mean cosine of the angle between $u$ and $\hat u$ stands beside it;
+- categorical: the linear discriminant with one covariance for all classes and equal priors, read as balanced accuracy,
+  the mean over classes of the share of its rows that are named right. It does not rise where the largest class is
+  always named, its chance level is one over the number of classes, and it is what equal priors are best for.
+
+**p-values**: under the hypothesis that representation and factor are independent, the held-out rows of the factor may
+be shuffled against the predictions. With s shuffles, c of which score at least as much, $p = (1 + c) / (1 + s)$. This
+is exact for one factor, whatever was fitted on the other rows. Holm's correction (holm1979) then holds the chance of
+any false finding among all factors below the level, however they depend on one another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from zhat import _checks, randomness
+from zhat.errors import BadInput
+from zhat.metrics.moments import Moments
+from zhat.metrics.uncertainty import interval
+from zhat.results import FactorScore
+
+Blocks = Callable[[], Iterator[Any]]
+Ends = tuple[float, float] | tuple[None, None]
+
+LEAST = 5  # rows of a class on either side of the split
+TESTED = 4096  # held-out rows that are shuffled
+UNITS = 4096  # held-out rows, or groups of them, that are resampled
+_TINY = torch.finfo(torch.float64).tiny
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A known factor of every row.
+
+    Attributes:
+        name: for a reader.
+        type: "real", "circular" or "categorical".
+        columns: what is regressed, `(n, t)`: the value, (cos, sin), or one column for each class.
+        classes: names of the classes; empty for other kinds.
+        period: of a circular factor.
+
+    Example:
+        >>> Factor.circular("angle", np.array([0.0, 90.0]), 360.0).columns.round(decimals=6).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    name: str
+    type: str
+    columns: Tensor
+    classes: tuple[str, ...] = ()
+    period: float | None = None
+
+    @classmethod
+    def real(cls, name: str, values: Any) -> Factor:
+        """A factor whose values are numbers on a line, `(n,)`; kept in standard deviations around the mean."""
+        column = _checks.matrix(np.asarray(values, dtype=np.float64)[:, None], name)
+        centred = column - column.mean(0)
+        spread = centred.square().mean(0).sqrt()
+        moved = spread > 1e-12 * column.abs().amax()
+        return cls(name, "real", centred / torch.where(moved, spread, 1.0) if bool(moved) else torch.zeros_like(column))
+
+    @classmethod
+    def circular(cls, name: str, values: Any, period: float) -> Factor:
+        """A factor that comes back to its start after one period, `(n,)`."""
+        turn = _checks.matrix(np.asarray(values, dtype=np.float64)[:, None], name) * (2 * math.pi / period)
+        return cls(name, "circular", torch.cat([turn.cos(), turn.sin()], 1), period=_checks.positive(period, "period"))
+
+    @classmethod
+    def categorical(cls, name: str, values: Any) -> Factor:
+        """A factor whose values are names without order, `(n,)`."""
+        classes, codes = np.unique(np.asarray(values), return_inverse=True)
+        columns = torch.zeros(len(codes), len(classes), dtype=torch.float64)
+        columns[torch.arange(len(codes)), torch.from_numpy(codes)] = 1
+        return cls(name, "categorical", columns, tuple(str(c) for c in classes))
+
+    @property
+    def codes(self) -> Tensor:
+        """The number of each row's class, `(n,)`."""
+        return self.columns.argmax(1)
+
+    def unscorable(self, held_out: Tensor) -> str:
+        """Why there can be no score with this split; empty where there can."""
+        if bool((self.columns.amax(0) - self.columns.amin(0) <= 1e-12).all()):
+            return "it has the same value in all rows"
+        if self.type != "categorical":
+            for rows in (self.columns[held_out], self.columns[~held_out]):
+                if bool((rows.amax(0) - rows.amin(0) <= 1e-12).all()):
+                    return "it has the same value in all rows of one side of the split"
+            return ""
+        least = torch.minimum(self.columns[held_out].sum(0), self.columns[~held_out].sum(0))
+        if float(least.min()) >= LEAST:
+            return ""
+        rare = self.classes[int(least.argmin())]
+        return (
+            f"{len(self.classes):,} classes, and {rare!r} has {int(least.min())} rows on one side of the split; every "
+            f"class needs {LEAST} on either side. Join rare classes, or bring more rows"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """Scores of all factors, and what each coordinate has to do with each factor.
+
+    Attributes:
+        scores: one for each factor.
+        shuffles: how many the p-values rest on.
+        association: correlation of each coordinate with each factor, between 0 and 1, `(factors, k)`: |Pearson| for a
+            real factor, the multiple correlation with (cos, sin) or with the classes otherwise.
+        importance: |standardised coefficients| of the maps where they are beyond noise, else 0, `(k, factors)`.
+    """
+
+    scores: tuple[FactorScore, ...]
+    shuffles: int
+    association: Tensor
+    importance: Tensor
+
+
+def decode_rows(
+    blocks: Blocks,
+    factors: Sequence[Factor],
+    held_out: Tensor,
+    *,
+    block: int = 1,
+    components: int | None = None,
+    level: float = 0.05,
+    repeats: int = 400,
+    shuffles: int | None = None,
+    seed: int = 0,
+) -> Decoded:
+    """Fit every factor on some rows of a representation and read it on the others.
+
+    Args:
+        blocks: gives the representation from its first row to its last, some rows at a time; called twice.
+        factors: of the same rows.
+        held_out: which rows are read, `(n,)`.
+        block: neighbouring rows that are shuffled and resampled together, for rows that depend on their neighbours.
+        components: read from that many principal components of the rows fitted; None takes all directions.
+        level: the chance of any false finding among all factors.
+        repeats: bootstrap repeats for the 95% intervals.
+        shuffles: for the p-values; None takes 999, or more for many factors.
+        seed: of shuffles and bootstrap.
+    """
+    why = [factor.unscorable(held_out) for factor in factors]
+    places = _places(factors)
+    kept = [(f, place) for f, place, no in zip(factors, places, why, strict=True) if not no]
+    columns = torch.cat([f.columns for f in factors], 1)
+    copied = torch.cat([f.columns for f, _ in kept if not f.classes] or [columns[:, :0]], 1)
+    orders = _orders(copied.shape[1], len(held_out), block, seed)
+    fit, read = _moments(blocks, columns, copied, orders, held_out)
+    linear = _Linear.of(fit, components)
+    rows = _predictions(blocks, kept, linear, fit, held_out)
+    chances = _refitted([f for f, _ in kept], linear, fit, read, columns.shape[1], len(orders))
+    count = shuffles if shuffles is not None else max(999, 40 * len(kept) - 1)
+    intervals = _intervals(rows, block, repeats, seed)
+    tests = _shuffle_tests(rows, block, count, seed)
+    found = {
+        row.factor.name: row.score(ends, p, by_shuffle if chance is None else chance)
+        for row, ends, (p, by_shuffle), chance in zip(rows, intervals, tests, chances, strict=True)
+    }
+    scores = [found.get(f.name) or _unscored(f, no) for f, no in zip(factors, why, strict=True)]
+    whole = fit + read
+    return Decoded(
+        _corrected(scores, level),
+        count,
+        torch.stack([_association(whole, place, bool(f.classes)) for f, place in zip(factors, places, strict=True)]),
+        torch.stack([linear.importance(fit, place) for place in places], 1),
+    )
+
+
+def holm(p: Sequence[float]) -> tuple[float, ...]:
+    r"""p-values corrected for their number: $\tilde p_{(i)} = \max_{j \le i} \min(1, (m - j + 1)\, p_{(j)})$.
+
+    Calling those at most $\alpha$ found, the chance of any false finding is at most $\alpha$, however the tests depend
+    on one another.
+
+    Args:
+        p: one p-value for each test.
+
+    Reference: holm1979.
+
+    Example:
+        >>> holm([0.01, 0.04, 0.03])
+        (0.03, 0.06, 0.06)
+    """
+    order = sorted(range(len(p)), key=lambda i: p[i])
+    out, worst = [0.0] * len(p), 0.0
+    for place, i in enumerate(order):
+        worst = max(worst, min(1.0, (len(p) - place) * p[i]))
+        out[i] = worst
+    return tuple(out)
+
+
+def _places(factors: Sequence[Factor]) -> list[slice]:
+    """Where the columns of each factor stand."""
+    ends = np.cumsum([0, *(f.columns.shape[1] for f in factors)])
+    return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+
+def shuffled_rows(n: int, block: int, generator: torch.Generator, times: int = 1) -> Tensor:
+    """Orders of n rows, `(times, n)`: blocks of neighbouring rows change places, and each is rolled by itself.
+
+    Rolled blocks keep how neighbouring rows are alike, and lose which row they stood beside. Rows left over after the
+    last whole block form a shorter one that only rolls.
+    """
+    if block <= 1:
+        return torch.rand(times, n, generator=generator).argsort(1)
+    whole = n // block
+    order = torch.rand(times, whole, generator=generator).argsort(1)
+    roll = torch.randint(block, (times, whole, 1), generator=generator)
+    rows = (order[:, :, None] * block + (torch.arange(block) + roll) % block).reshape(times, -1)
+    rest = n - whole * block
+    if rest:
+        roll = torch.randint(rest, (times, 1), generator=generator)
+        rows = torch.cat([rows, whole * block + (torch.arange(rest) + roll) % rest], 1)
+    return rows
+
+
+def _orders(width: int, n: int, block: int, seed: int) -> list[Tensor]:
+    """Orders of the rows for the chance level of a fit: fewer for many columns, each of which is one more."""
+    generator = randomness.generator(seed, "chance")
+    times = max(5, min(20, 96 // width)) if width else 0
+    return [shuffled_rows(n, block, generator)[0] for _ in range(times)]
+
+
+def _moments(
+    blocks: Blocks, columns: Tensor, copied: Tensor, orders: Sequence[Tensor], held_out: Tensor
+) -> tuple[Moments, Moments]:
+    """Moments of the rows fitted and of the rows read: of all columns, then of some in each of several orders."""
+    found: dict[bool, Moments] = {}
+    start = 0
+    for rows in blocks():
+        h = torch.as_tensor(rows)
+        here = slice(start, start + len(h))
+        z = torch.cat([columns[here], *(copied[order[here]] for order in orders)], 1)
+        for side in (False, True):
+            some = held_out[here] == side
+            if bool(some.any()):
+                part = Moments.of(z[some], h[some])
+                found[side] = found[side] + part if side in found else part
+        start += len(h)
+    if len(found) < 2 or start != len(held_out):
+        raise BadInput(f"{len(held_out)} rows with some on either side of the split were expected, but {start} came.")
+    return found[False], found[True]
+
+
+@dataclass(frozen=True, eq=False)
+class _Linear:
+    """Directions of the representation in which the rows fitted have unit scatter, `(k, r)`: every fit starts here."""
+
+    white: Tensor
+    mean: Tensor
+
+    @classmethod
+    def of(cls, fit: Moments, components: int | None) -> _Linear:
+        """From the rows fitted; directions without variance are left out."""
+        size = fit.hh.diagonal().clamp_min(0).sqrt()
+        moved = size > math.sqrt(fit.n) * 4 * torch.finfo(torch.float64).eps * fit.mean_h.abs()
+        if not bool(moved.any()):
+            raise BadInput("every row of the representation is the same, so nothing can be read from it.")
+        # Units do not matter to a fit, so columns are brought to unit size; to principal components they do.
+        unit = torch.where(moved, 1 / size.clamp_min(_TINY) if components is None else 1.0, 0.0)
+        values, vectors = torch.linalg.eigh(unit[:, None] * fit.hh * unit)
+        rank = int((values > values[-1] * len(values) * torch.finfo(torch.float64).eps).sum())
+        keep = rank if components is None else min(rank, components)
+        white = unit[:, None] * vectors[:, -keep:] * values[-keep:].rsqrt()
+        return cls(white, fit.mean_h)
+
+    def regression(self, zh: Tensor) -> Tensor:
+        """Coefficients `(k, t)` of the columns whose cross scatter is `(t, k)`."""
+        return self.white @ (zh @ self.white).T
+
+    def discriminant(self, fit: Moments, place: slice) -> tuple[Tensor, Tensor]:
+        r"""Weights `(k, c)` and offsets `(c,)` of the linear discriminant with equal priors.
+
+        In directions of unit total scatter with class means $m_c$, the scatter within classes is $1 - P^\top P$ with
+        rows $\sqrt{n_c}\, m_c$ of P, and its inverse needs only a matrix of the size of the classes.
+        """
+        share = fit.mean_z[place]
+        counts = (share * fit.n).clamp_min(_TINY)
+        means = (fit.zh[place] @ self.white) / counts[:, None]
+        rows = counts.sqrt()[:, None] * means
+        values, vectors = torch.linalg.eigh(rows @ rows.T)
+        grown = (vectors / (1 - values.clamp(0, 1 - 1e-10))) @ vectors.T
+        weights = means + (grown @ (rows @ means.T)).T @ rows
+        offsets = -0.5 * (weights * means).sum(1)
+        across = self.white @ weights.T
+        return across, offsets - self.mean @ across
+
+    def importance(self, fit: Moments, place: slice) -> Tensor:
+        """|Standardised coefficients| of a factor's columns, root mean square over them, where beyond noise, `(k,)`."""
+        zh, zz = fit.zh[place], fit.zz[place, place].diagonal().clamp_min(0)
+        varies = zz > 1e-12 * fit.n
+        if not bool(varies.any()):
+            return torch.zeros(fit.hh.shape[0], dtype=torch.float64)
+        across = self.regression(zh)[:, varies]
+        zz = zz[varies]
+        left = (1 - ((zh @ self.white)[varies].square().sum(1) / zz).clamp(0, 1)) * zz
+        noise = self.white.square().sum(1)[:, None] * left / max(1, fit.n - self.white.shape[1] - 1)
+        far = float(torch.special.ndtri(torch.tensor(1 - 0.005 / across.numel(), dtype=torch.float64)))
+        size = fit.hh.diagonal().clamp_min(0)
+        real = (across.square() > far**2 * noise).any(1)
+        strength = (across.square() * size[:, None] / zz).mean(1).sqrt()
+        return torch.where(real, strength, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """A factor with its predictions on the rows read."""
+
+    factor: Factor
+    truth: Tensor  # (n, t) columns; (n,) codes of a categorical factor
+    guess: Tensor  # the same of the predictions
+
+    def contributions(self) -> Tensor:
+        """What each row adds to the sums that the score is a formula of, `(n, q)`."""
+        if self.factor.type == "categorical":
+            one_hot = torch.zeros(len(self.truth), len(self.factor.classes), dtype=torch.float64)
+            one_hot[torch.arange(len(self.truth)), self.truth] = 1
+            return torch.cat([one_hot, one_hot * (self.truth == self.guess)[:, None]], 1)
+        off = (self.truth - self.guess).square().sum(1, keepdim=True)
+        size = self.truth.square().sum(1, keepdim=True)
+        return torch.cat([torch.ones_like(off), size, off, self.truth], 1)
+
+    def formula(self, sums: Tensor) -> Tensor:
+        """The score of sums, `(…, q) -> (…)`."""
+        if self.factor.type == "categorical":
+            count, right = sums.chunk(2, -1)
+            return torch.where(count > 0, right / count.clamp_min(1), math.nan).nanmean(-1)
+        n, size, off = sums[..., 0], sums[..., 1], sums[..., 2]
+        spread = size - sums[..., 3:].square().sum(-1) / n
+        return torch.where(spread > 1e-12 * size, 1 - off / spread, math.nan)
+
+    def score(self, ends: Ends, p: float, chance: float) -> FactorScore:
+        """The score with all that was found out about it."""
+        value = float(self.formula(self.contributions().sum(0)))
+        also = {}
+        if self.factor.type == "categorical":
+            also["accuracy"] = float((self.truth == self.guess).double().mean())
+        if self.factor.type == "circular":
+            length = self.guess.norm(dim=1).clamp_min(_TINY)
+            also["mean cosine"] = float(((self.truth * self.guess).sum(1) / length).mean())
+        return replace(
+            _unscored(self.factor, ""),
+            value=value,
+            low=ends[0],
+            high=ends[1],
+            chance=chance,
+            p=p,
+            also=also,
+            found=False,
+        )
+
+
+def _unscored(factor: Factor, because: str) -> FactorScore:
+    return FactorScore(
+        name=factor.name,
+        type=factor.type,
+        measure="balanced accuracy" if factor.type == "categorical" else "R2",
+        value=None,
+        low=None,
+        high=None,
+        chance=None,
+        p=None,
+        p_corrected=None,
+        found=False,
+        classes=factor.classes,
+        period=factor.period,
+        also={},
+        because=because,
+    )
+
+
+def _predictions(
+    blocks: Blocks, kept: Sequence[tuple[Factor, slice]], linear: _Linear, fit: Moments, held_out: Tensor
+) -> list[_Row]:
+    """Predictions of every factor on the rows read, in one pass."""
+    if not kept:
+        return []
+    weights, offsets = [], []
+    for factor, place in kept:
+        if factor.type == "categorical":
+            across, offset = linear.discriminant(fit, place)
+        else:
+            across = linear.regression(fit.zh[place])
+            offset = fit.mean_z[place] - linear.mean @ across
+        weights.append(across)
+        offsets.append(offset)
+    matrix, added = torch.cat(weights, 1), torch.cat(offsets)
+    local = _places([factor for factor, _ in kept])
+    guesses: list[list[Tensor]] = [[] for _ in kept]
+    start = 0
+    for block in blocks():
+        h = torch.as_tensor(block)
+        out = h[held_out[start : start + len(h)]].double() @ matrix + added
+        for (factor, _), place, some in zip(kept, local, guesses, strict=True):
+            some.append(out[:, place].argmax(1) if factor.type == "categorical" else out[:, place])
+        start += len(h)
+    return [
+        _Row(f, (f.codes if f.type == "categorical" else f.columns)[held_out], torch.cat(some))
+        for (f, _), some in zip(kept, guesses, strict=True)
+    ]
+
+
+def _refitted(
+    factors: Sequence[Factor], linear: _Linear, fit: Moments, read: Moments, first: int, times: int
+) -> list[float | None]:
+    """Mean R2 of fits to shuffled rows; None for categorical factors, whose chance the shuffle test gives."""
+    width = sum(f.columns.shape[1] for f in factors if f.type != "categorical")
+    if not width:
+        return [None] * len(factors)
+    shuffled = slice(first, first + times * width)
+    across = linear.regression(fit.zh[shuffled])
+    off = fit.mean_z[shuffled] + (read.mean_h - linear.mean) @ across - read.mean_z[shuffled]
+    spread = read.zz[shuffled, shuffled].diagonal()
+    error = (
+        spread
+        - 2 * (read.zh[shuffled].T * across).sum(0)
+        + (across * (read.hh @ across)).sum(0)
+        + read.n * off.square()
+    )
+    error, spread = error.reshape(times, width), spread.reshape(times, width)
+    out: list[float | None] = []
+    start = 0
+    for factor in factors:
+        if factor.type == "categorical":
+            out.append(None)
+            continue
+        end = start + factor.columns.shape[1]
+        out.append(float((1 - error[:, start:end].sum(1) / spread[:, start:end].sum(1).clamp_min(_TINY)).mean()))
+        start = end
+    return out
+
+
+def _intervals(rows: Sequence[_Row], block: int, repeats: int, seed: int) -> list[Ends]:
+    """95% intervals by resampling the rows read, or blocks of them, the same ones for every factor."""
+    if not rows:
+        return []
+    generator = randomness.generator(seed, "bootstrap")
+    n = len(rows[0].truth)
+    order = torch.arange(n) if block > 1 else torch.randperm(n, generator=generator)
+    size = max(block, -(-n // UNITS))
+    unit = torch.empty(n, dtype=torch.int64)
+    unit[order] = torch.arange(n) // size
+    units = int(unit.max()) + 1
+    drawn = torch.randint(units, (repeats, units), generator=generator)
+    counts = torch.zeros(repeats, units, dtype=torch.float64)
+    counts.scatter_add_(1, drawn, torch.ones((), dtype=torch.float64).expand(repeats, units))
+    out: list[Ends] = []
+    for row in rows:
+        each = row.contributions()
+        sums = torch.zeros(units, each.shape[1], dtype=torch.float64).index_add_(0, unit, each)
+        values = row.formula(counts @ sums)
+        values = values[torch.isfinite(values)]
+        enough = units > 1 and len(values) >= 0.9 * repeats
+        out.append(interval(values) if enough else (None, None))
+    return out
+
+
+def _shuffle_tests(rows: Sequence[_Row], block: int, shuffles: int, seed: int) -> list[tuple[float, float]]:
+    """For each factor its p-value, and the mean score of shuffled rows, on at most `TESTED` rows or 32 blocks."""
+    if not rows:
+        return []
+    generator = randomness.generator(seed, "shuffle")
+    n = len(rows[0].truth)
+    wanted = max(TESTED, 32 * block)
+    if block <= 1:
+        some = torch.randperm(n, generator=generator)[:wanted].sort().values
+    else:
+        starts = torch.randperm(max(1, n // block), generator=generator)[: max(1, wanted // block)].sort().values
+        some = (starts[:, None] * block + torch.arange(block)).flatten()
+        some = some[some < n]
+    truths, guesses = [row.truth[some] for row in rows], [row.guess[some] for row in rows]
+    matched = [_match(*pair) for pair in zip(rows, truths, guesses, strict=True)]
+    above, total = [0] * len(rows), [0.0] * len(rows)
+    for start in range(0, shuffles, 64):
+        orders = shuffled_rows(len(some), block, generator, min(64, shuffles - start))
+        for i, (row, truth, guess) in enumerate(zip(rows, truths, guesses, strict=True)):
+            values = _match(row, truth[orders], guess)
+            above[i] += int((values >= matched[i] - 1e-9 * abs(float(matched[i]))).sum())
+            total[i] += float(values.sum())
+    return [((1 + a) / (1 + shuffles), t / shuffles) for a, t in zip(above, total, strict=True)]
+
+
+def _match(row: _Row, truth: Tensor, guess: Tensor) -> Tensor:
+    """What of a score depends on the pairing of truth and predictions, `(…, n[, t])` -> `(…)`."""
+    if row.factor.type != "categorical":
+        return torch.einsum("...nt,nt->...", truth, guess)
+    count = torch.bincount(truth.flatten(), minlength=len(row.factor.classes)).double() * (len(guess) / truth.numel())
+    weight = torch.where(count > 0, 1 / count.clamp_min(1), 0.0) / (count > 0).sum()
+    return (weight[guess] * (truth == guess)).sum(-1)
+
+
+def _corrected(scores: Sequence[FactorScore], level: float) -> tuple[FactorScore, ...]:
+    """The scores with p-values after Holm, and whether each factor was found."""
+    corrected = iter(holm([s.p for s in scores if s.p is not None]))
+    out = []
+    for score in scores:
+        if score.p is None or score.value is None:
+            out.append(score)
+            continue
+        p = next(corrected)
+        floor = score.chance or 0.0
+        low = score.value if score.low is None else score.low
+        beyond = low > (floor if score.type == "categorical" else max(0.0, floor))
+        out.append(replace(score, p_corrected=p, found=beyond and p <= level))
+    return tuple(out)
+
+
+def _association(whole: Moments, place: slice, classes: bool) -> Tensor:
+    """The multiple correlation of each coordinate with the columns of a factor, `(k,)`."""
+    zz, zh = whole.zz[place, place], whole.zh[place]
+    size = whole.hh.diagonal()
+    varies = size > whole.n * (4 * torch.finfo(torch.float64).eps * whole.mean_h).square()
+    if classes:  # the scatter between classes: their centred sums over their counts
+        between = zh.square() / (whole.n * whole.mean_z[place]).clamp_min(_TINY)[:, None]
+    else:
+        inverse = torch.linalg.pinv(zz, hermitian=True, rtol=1e-10) if float(zz.trace()) > 1e-12 * whole.n else zz
+        between = zh * (inverse @ zh)
+    share = between.sum(0) / size.clamp_min(_TINY)
+    return torch.where(varies, share, 0.0).clamp(0, 1).sqrt()
