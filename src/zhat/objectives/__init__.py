@@ -4,6 +4,7 @@ from zhat.objectives.adapters import from_arrays, from_huggingface, from_sklearn
 from zhat.objectives.canonical import AllLabels, Candidates, Canonical, InBatch, InBatchSoftmax, Vocabulary
 from zhat.objectives.classification import CrossEntropy, InstanceDiscrimination
 from zhat.objectives.contrastive import Dot, InfoNCE, NegativeLp
+from zhat.objectives.language import NegativeSampling, NextWord, WordSoftmax
 from zhat.objectives.oracle import Supervised
 
 __all__ = [
@@ -14,6 +15,9 @@ __all__ = [
     "InstanceDiscrimination",
     "Supervised",
     "InBatchSoftmax",
+    "WordSoftmax",
+    "NegativeSampling",
+    "NextWord",
     "Canonical",
     "Candidates",
     "AllLabels",

@@ -1,0 +1,6 @@
+"""Recorded data with the same contract as a simulated world: a process that hands over batches."""
+
+from zhat.datasets.place import recorded
+from zhat.datasets.text import CentreWords, Corpus, Windows
+
+__all__ = ["recorded", "Corpus", "Windows", "CentreWords"]
