@@ -518,6 +518,7 @@ _ROOMS = {
         (
             *("Canonical", "AllLabels", "InBatch", "Vocabulary"),
             *("from_arrays", "from_torch", "from_sklearn", "from_huggingface"),
+            *("from_log_bilinear", "from_noise_contrastive", "from_metric_learning"),
         ),
     ),
     "metrics": (
@@ -588,13 +589,16 @@ def list_(
 def _list_paper(paper: Any, device: str, console: Console) -> None:
     import torch
 
-    from zhat.experiment import seconds_per_step
+    from zhat.experiment import Family, seconds_per_step
     from zhat.progress import clock
 
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     console.print(f"[bold]{paper.key}[/bold]: {paper.title}", highlight=False)
     measured: dict[Any, float] = {}
     for part in paper.parts:
+        if isinstance(part, Family):
+            _list_family(part, console)
+            continue
         times: dict[str, dict[str, float]] = {}
         needed = part.needed(part.rows)
         with console.status(f"measuring a few steps of {part.label} on {where}"):
@@ -618,13 +622,28 @@ def _list_paper(paper: Any, device: str, console: Console) -> None:
         table.add_section()
         table.add_row("", "all", "", *total)
         console.print(table, highlight=False)
-    seeds = ", ".join(f"{b.name} {b.seeds}" for b in paper.parts[0].rows[0].budgets)
+    timed = [part for part in paper.parts if not isinstance(part, Family)]
+    if not timed:
+        return
+    seeds = ", ".join(f"{b.name} {b.seeds}" for b in timed[0].rows[0].budgets)
     console.print(
         f"Training time on {where}, one seed's measured step times the seeds of the budget ({seeds});\n"
         "seeds that share a GPU take less.",
         style="dim",
         highlight=False,
     )
+
+
+def _list_family(part: Any, console: Console) -> None:
+    """The models of a figure and how many steps each is trained; they read recorded data, which may not be here."""
+    budgets = [budget.name for budget in part.rows[0].budgets]
+    table = Table(title=f"{part.label}, {part.score}", title_justify="left")
+    for name in ("row", "setting", *budgets):
+        table.add_column(name, no_wrap=name in ("row", *budgets), justify="right" if name in budgets else "left")
+    for row in part.rows:
+        told = [f"{b.seeds} x {b.steps:,} steps" for b in row.budgets]
+        table.add_row(row.name, escape(row.title), *told)
+    console.print(table, highlight=False)
 
 
 def main() -> None:
