@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import groupby
 from types import TracebackType
 
 from rich.console import Console, Group
@@ -168,8 +169,10 @@ def _agreed(result: FamilyResult) -> Table:
     table = Table(title=f"{result.paper}, {result.label}: {result.score}, budget {result.budget}")
     for name in ("of", "what", "ours", "chance") if result.agreements else ("model", "held-out loss", "time"):
         table.add_column(name, justify="left" if name in ("of", "what", "model") else "right")
-    for a in result.agreements:
-        table.add_row(a.group, a.name, f"{a.mean:.3f}", f"{a.chance:.3f}")
+    for _, group in groupby(result.agreements, lambda a: a.group):
+        found = list(group)
+        for a in found[:: 4 if len(found) > 6 else 1]:  # of many layers every fourth
+            table.add_row(a.group, a.name, f"{a.mean:.3f}", f"{a.chance:.3f}")
     if not result.agreements:
         for model in result.rows:
             table.add_row(model.name, "" if model.loss is None else f"{model.loss:.3f}", clock(model.seconds))

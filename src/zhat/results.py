@@ -602,6 +602,7 @@ class Agreement:
         n: rows compared.
         published: the published mean, where there is one.
         by_paper: the average over pairs as the paper takes it, where that differs.
+        untrained: the mean over pairs of the same models before training, where that was read.
     """
 
     group: str
@@ -613,6 +614,7 @@ class Agreement:
     n: int
     published: float | None = None
     by_paper: float | None = None
+    untrained: float | None = None
 
     @property
     def mean(self) -> float:

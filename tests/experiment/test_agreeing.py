@@ -88,6 +88,7 @@ def test_a_small_family_is_trained_and_compared(tmp_path):
     *_, result = reproduce(family, budget="short", out=tmp_path / "runs")
     assert [a.group for a in result.agreements] == ["2 components"] * 3 + ["7 components"] * 3
     assert [r.name for r in result.rows] == ["G8", "G12"]
+    assert all(a.untrained == pytest.approx(a.mean, abs=0.3) and a.untrained != a.mean for a in result.agreements)
 
 
 @pytest.fixture

@@ -18,8 +18,9 @@ from zhat.equivalence import LINEAR
 from zhat.errors import BadInput, MissingExtra
 from zhat.experiment.family import Compared, Model
 from zhat.experiment.settings import Budget
-from zhat.metrics import CCA, SVCCA, Moments, Similarity, align, similarities
-from zhat.results import Agreement, Score, WordMap
+from zhat.metrics import CCA, Moments, align
+from zhat.metrics.similarity import principal_components
+from zhat.results import Agreement, WordMap
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,7 @@ class WordsAgree:
             words = [m.objective.rows.detach().to(device)[1 : self.frequent + 1] for m in mine]
             f = [m.encoder(contexts.x[0]).detach() for m in mine]
             for what, sides in ((f"{len(words[0]):,} words, g(y)", words), ("held-out contexts, f(x)", f)):
-                (found,) = _agreements((row.title,), what, mine, _pairs(sides), (CCA(),))
-                agreements.append(found)
+                agreements.append(_agreement(row.title, what, mine, [_cca(a, b) for a, b in combinations(sides, 2)]))
             if words[0].shape[1] == 2 and len(mine) > 1:
                 names = [row.process.corpus.vocabulary[i] for i in self.drawn]
                 places = [i - 1 for i in self.drawn]
@@ -108,25 +108,31 @@ class LayersAgree:
     window: int = 256
 
     def __call__(self, models: tuple[Model, ...], budget: Budget, device: torch.device) -> Compared:
-        """Compare all pairs of models."""
+        """Compare all pairs of models, and of the same models before training."""
         if len(models) < 2:
             raise BadInput("a family is compared pair by pair, but one model came. Leave --row out, or name two rows.")
+        found = self._compared(models, budget, device)
+        if all(model.row is not None for model in models):
+            before = self._compared([_untrained(model, device) for model in models], budget, device)
+            found = [replace(a, untrained=b.mean) for a, b in zip(found, before, strict=True)]
+        holds, claim = self._claim(found)
+        return Compared(tuple(found), holds, claim)
+
+    def _compared(self, models: Sequence[Model], budget: Budget, device: torch.device) -> list[Agreement]:
+        """One agreement for each number of components and each layer."""
         states = tuple(self._states(models, budget, device))
-        count = min(self.most, *(len(layers) for layers in states))
-        widths = [layers[0].shape[1] for layers in states]
-        kept = {min(k, *(width - 1 for width in widths)): k for k in reversed(self.components)}  # and what was asked
-        measures = tuple(SVCCA(k, standardised=True) for k in sorted(kept))
+        narrowest = min(layers[0].shape[1] for layers in states)
+        kept = {min(k, narrowest - 1): k for k in reversed(self.components)}  # and what was asked for
+        groups = [f"{k} components" for k in sorted(kept)]
         agreements: list[Agreement] = []
-        for before in range(count):
+        for before in range(min(self.most, *(len(layers) for layers in states))):
             name = "last" if before == 0 else f"last - {before}"
-            sides = _pairs([layers[-1 - before] for layers in states])
-            groups = [f"{k} components" for k in sorted(kept)]
-            found = _agreements(groups, name, models, sides, measures)
-            for k, agreement in zip(sorted(kept), found, strict=True):
-                agreements.append(self._beside_published(agreement, kept[k], before, models))
-        agreements.sort(key=lambda a: groups.index(a.group))
-        holds, claim = self._claim(agreements, groups, min(widths) - 1)
-        return Compared(tuple(agreements), holds, claim)
+            sides = [principal_components(layers[-1 - before], max(kept), standardised=True) for layers in states]
+            pairs = [_svcca(a, b, sorted(kept)) for a, b in combinations(sides, 2)]
+            for k, group, scores in zip(sorted(kept), groups, zip(*pairs, strict=True), strict=True):
+                found = _agreement(group, name, models, scores)
+                agreements.append(self._beside_published(found, kept[k], before, models))
+        return sorted(agreements, key=lambda a: groups.index(a.group))
 
     def _beside_published(self, agreement: Agreement, k: int, before: int, models: Sequence[Model]) -> Agreement:
         if tuple(m.name for m in models) != self.of:
@@ -140,18 +146,18 @@ class LayersAgree:
             by_paper=statistics.fmean(values[pair] for pair in self.twice),
         )
 
-    def _claim(self, agreements: Sequence[Agreement], groups: Sequence[str], narrowest: int) -> tuple[bool, str]:
+    def _claim(self, agreements: Sequence[Agreement]) -> tuple[bool, str]:
         """The last layer agrees best, and agreement falls with every `every` layers before it."""
-        holds, said = True, []
+        groups = list(dict.fromkeys(a.group for a in agreements))
+        falls, said = [], []
         for group in groups:
             shown = [a.mean for a in agreements if a.group == group][:: self.every]
-            falls = all(a > b for a, b in pairwise(shown))
-            if not group.startswith(f"{narrowest} "):  # all directions: not what the paper claims
-                holds = holds and falls
-            said.append(f"{group} {(' > ' if falls else ', ').join(f'{v:.3f}' for v in shown)}")
-        return holds, (
+            falls.append(all(a > b for a, b in pairwise(shown)))
+            said.append(f"{group} {(' > ' if falls[-1] else ', ').join(f'{v:.3f}' for v in shown)}")
+        judged = falls[:-1] or falls  # with all directions of the narrowest model it is not what the paper claims
+        return all(judged), (
             f"mean correlation of the last layer and of every {self.every}th before it: {'; '.join(said)}. The last is "
-            "to agree best and the others less the further they are, for fewer components than the narrowest model has"
+            "to agree best and the others less the further they are, for all but the largest number of components"
         )
 
     def _states(self, models: Sequence[Model], budget: Budget, device: torch.device) -> Iterator[list[Tensor]]:
@@ -188,6 +194,13 @@ class LayersAgree:
         return texts
 
 
+def _untrained(model: Model, device: torch.device) -> Model:
+    """The same model with its initial weights."""
+    assert model.row is not None, "a model that was trained here"
+    encoder: nn.Module = randomness.build(model.row.encoder, model.seed, "encoder")
+    return replace(model, encoder=encoder.to(device).eval())
+
+
 def _hidden(encoder: nn.Module) -> Callable[[Tensor], Sequence[Tensor]]:
     return lambda ids: encoder(input_ids=ids, output_hidden_states=True).hidden_states
 
@@ -220,38 +233,42 @@ def pretrained(name: str) -> Model:
     return Model(Path(name).name, encoder, tokenize=lambda text: tokenizer(text)["input_ids"])
 
 
-def _pairs(sides: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
-    return list(combinations(sides, 2))
+Read = tuple[float, Sequence[float], float, int]
+"""Mean correlation of a pair of models, its correlations, chance, rows."""
 
 
-def _agreements(
-    groups: Sequence[str],
-    name: str,
-    models: Sequence[Model],
-    pairs: Sequence[tuple[Tensor, Tensor]],
-    measures: tuple[Similarity, ...],
-) -> list[Agreement]:
-    """One agreement for each measure, over all pairs."""
+def _cca(a: Tensor, b: Tensor) -> Read:
+    score = CCA()(a, b)
+    assert score.chance is not None, "rows were shuffled"
+    return score.value, score.per_latent, score.chance, score.n
+
+
+def _svcca(a: Tensor, b: Tensor, components: Sequence[int]) -> list[Read]:
+    """SVCCA of two models from their principal components, for several numbers of them."""
+    generator = randomness.generator(0, "shuffle")
+    far = b[torch.randperm(len(b), generator=generator).to(b.device)]
+    near, chance = a.T @ b, a.T @ far
+    out = []
+    for k in components:
+        rho, by_chance = (torch.linalg.svdvals(cross[:k, :k]).clamp(0, 1) for cross in (near, chance))
+        out.append((float(rho.mean()), rho.tolist(), float(by_chance.mean()), len(a)))
+    return out
+
+
+def _agreement(group: str, name: str, models: Sequence[Model], pairs: Sequence[Read]) -> Agreement:
+    """What all pairs of some models say together."""
     if not pairs:
         raise BadInput("models are compared pair by pair, but one model came. Ask for at least two seeds.")
-    read: list[tuple[Score, ...]] = [similarities(a, b, measures=measures, shuffles=3) for a, b in pairs]
-    out = []
-    for i, group in enumerate(groups):
-        scores = [each[i] for each in read]
-        out.append(
-            Agreement(
-                group=group,
-                name=name,
-                pairs=tuple((a.name, b.name) for a, b in combinations(models, 2)),
-                values=tuple(s.value for s in scores),
-                chance=statistics.fmean(s.chance for s in scores if s.chance is not None),
-                coefficients=tuple(
-                    round(statistics.fmean(c), 5) for c in zip(*(s.per_latent for s in scores), strict=True)
-                ),
-                n=scores[0].n,
-            )
-        )
-    return out
+    values, each, chance, n = zip(*pairs, strict=True)
+    return Agreement(
+        group=group,
+        name=name,
+        pairs=tuple((a.name, b.name) for a, b in combinations(models, 2)),
+        values=values,
+        chance=statistics.fmean(chance),
+        coefficients=tuple(round(statistics.fmean(rho), 5) for rho in zip(*each, strict=True)),
+        n=n[0],
+    )
 
 
 def _rounded(values: Tensor) -> tuple[tuple[float, ...], ...]:

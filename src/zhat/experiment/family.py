@@ -32,6 +32,7 @@ class Model:
         objective: the trained objective; None for a model that was given.
         row: what it was trained from; None for a model that was given.
         tokenize: for a model that was given, a text as the numbers it reads.
+        seed: of its initial weights.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Model:
     objective: Any = None
     row: Row | None = None
     tokenize: Callable[[str], list[int]] | None = None
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -280,7 +282,7 @@ def _read(row: Row, seed: int, budget: Budget, home: Path) -> Model:
     if isinstance(objective, Fresh):
         objective = randomness.build(objective, seed, "objective")
         objective.load_state_dict(runs.weights(folder, "objective"))
-    return Model(_name(row, seed, budget), encoder.eval(), objective, row)
+    return Model(_name(row, seed, budget), encoder.eval(), objective, row, seed=seed)
 
 
 def _name(row: Row, seed: int, budget: Budget) -> str:

@@ -27,11 +27,14 @@ def cells(result: FamilyResult) -> tuple[list[str], list[list[str]]]:
         "chance",
         "rows compared",
     ]
+    untrained = any(a.untrained is not None for a in result.agreements)
+    header += ["before training"] if untrained else []
     header += ["the notebook's average", "published"] if published else []
     rows = []
     for a in result.agreements:
         ends = [f"{min(a.values):.4f} to {max(a.values):.4f}"] if pairs else []
         row = [a.group, a.name, _mean(a), *ends, f"{a.chance:.4f}", f"{a.n:,}"]
+        row += [_number(a.untrained)] if untrained else []
         row += [_number(a.by_paper), _number(a.published, 2)] if published else []
         rows.append(row)
     return header, rows
