@@ -65,8 +65,12 @@ def plots(result: FamilyResult) -> list[tuple[str, str]]:
     many = [(group.removesuffix(" components"), found) for group, found in groups.items() if len(found) > MANY]
     if many:
         means = [(group, range(len(found)), [a.mean for a in found]) for group, found in many]
-        chart = figures.lines(means, "layers before the last", result.score, y_range=(0, 1))
-        out.append((chart, f"{result.score} of every layer, one line for each number of components."))
+        before = [[a.untrained for a in found if a.untrained is not None] for _, found in many]
+        known = all(len(b) == len(found) for b, (_, found) in zip(before, many, strict=True))
+        beside = before if known else []
+        chart = figures.lines(means, "layers before the last", result.score, y_range=(0, 1), beside=beside)
+        said = " Dotted: before training." if known else ""
+        out.append((chart, f"{result.score} of every layer, one line for each number of components.{said}"))
     return out
 
 

@@ -98,8 +98,9 @@ def lines(
     *,
     y_range: tuple[float, float] | None = None,
     level: float | None = None,
+    beside: Sequence[Sequence[float]] = (),
 ) -> str:
-    """Curves `(name, x, y)` over a common axis, with a chance level where there is one."""
+    """Curves `(name, x, y)` over a common axis, with a chance level and dotted values of y beside them, if given."""
     width, height = 460.0, 270.0
     xs = [v for _, a, _ in series for v in a]
     ys = [v for _, _, b in series for v in b]
@@ -107,10 +108,16 @@ def lines(
     y = Axis(*(y_range or _around(ys)), height - 42, 22)
     body = _frame(x, y, x_name, y_name, width, height)
     if level is not None:
-        body += [_line(x.start, y(level), x.end, y(level), "mark"), _text(x.end, y(level) - 5, "chance", anchor="end")]
+        body += [
+            _line(x.start, y(level), x.end, y(level), "mark"),
+            _text(x.start + 4, y(level) - 5, "chance", anchor="start"),
+        ]
     for i, (name, a, b) in enumerate(series):
         points = " ".join(f"{x(u):.1f},{y(v):.1f}" for u, v in zip(a, b, strict=True))
         body.append(f'<polyline class="line s{i % 6}" points="{points}"><title>{escape(name)}</title></polyline>')
+    for i, ((_, a, _), b) in enumerate(zip(series, beside, strict=False)):
+        points = " ".join(f"{x(u):.1f},{y(v):.1f}" for u, v in zip(a, b, strict=True))
+        body.append(f'<polyline class="line dotted s{i % 6}" points="{points}"/>')
     if 1 < len(series) <= 6:
         step = max(58.0, 28 + 6.0 * max(len(name) for name, _, _ in series))
         for i, (name, _, _) in enumerate(series):
@@ -213,7 +220,7 @@ text { font: 12px sans-serif; fill: #5b6470; } .label { fill: #1c1f24; } .grid {
 .line { fill: none; stroke-width: 2; stroke: #1f5fbf; } .second { stroke: #b4541a; stroke-dasharray: 5 4; }
 .mark { stroke: #8a929c; stroke-width: 1.5; stroke-dasharray: 2 3; } .learned { fill: #1f5fbf; }
 .s1 { stroke: #b4541a; } .s2 { stroke: #1a7f4b; } .s3 { stroke: #7a3fb0; } .s4 { stroke: #9a7400; }
-.s5 { stroke: #0f7c86; } .link { stroke: #c4cad1; }
+.s5 { stroke: #0f7c86; } .dotted { stroke-dasharray: 2 4; } .link { stroke: #c4cad1; }
 .frame { fill: none; stroke: #e3e6ea; } .raw { fill: #ffffff; stroke: #b4541a; stroke-width: 2; }
 </style><rect width="100%" height="100%" fill="#ffffff"/>"""
 
