@@ -149,6 +149,12 @@ def reproduce(
     executor: Annotated[
         str | None, typer.Option(help="Spread rows: processes:4, or dask://HOST:PORT (needs zhat[dask]).")
     ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder of recorded data; the variable ZHAT_DATA if not given.")
+    ] = None,
+    models: Annotated[
+        str | None, typer.Option(help="Compare these Hugging Face models instead of training: gpt2,gpt2-medium.")
+    ] = None,
 ) -> None:
     """Regenerate a paper's tables and figures, published and measured side by side.
 
@@ -168,6 +174,10 @@ def reproduce(
     parts = found.parts if table is None and figure is None else _numbered(found, table, figure)
     if row:
         parts = _holding(parts, row)
+    if data is not None:
+        _lies_in(data)
+    if models is not None:
+        parts = _given(parts, models)
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     console = Console()
     for part in parts:
@@ -176,7 +186,8 @@ def reproduce(
         if not resume:
             experiment.forget(part, needed, budget, out / "runs")
         steps = {r.name: r.budget(budget).steps for r in needed}
-        folder = out / paper / part.name / (budget if not row else "+".join((budget, *rows)))
+        asked = [Path(name).name for name in models.split(",")] if models is not None else [*rows] if row else []
+        folder = out / paper / part.name / "+".join((budget, *asked))
         result = None
         with _executor(executor) as spread, Growing(f"{paper}, {part.label}", steps, console=console) as growing:
             for result in experiment.reproduce(
@@ -201,6 +212,26 @@ def reproduce(
 
 def _numbered(paper: Any, table: str | None, figure: str | None) -> Any:
     return paper.numbered("table", table) if table is not None else paper.numbered("figure", figure)
+
+
+def _lies_in(data: Path) -> None:
+    """Let recorded data be read from this folder, here and in the processes that are started."""
+    import os
+
+    from zhat.datasets.place import VARIABLE
+
+    if not data.is_dir():
+        raise BadInput(f"--data must be the folder of recorded data, but {data} is none.")
+    os.environ[VARIABLE] = str(data.resolve())
+
+
+def _given(parts: Any, models: str) -> Any:
+    """The one figure asked for, drawn of models that the user has."""
+    from zhat.experiment import Family
+
+    if len(parts) != 1 or not isinstance(parts[0], Family):
+        raise BadInput("--models needs one figure that compares models, for instance: roeder2020 --figure 4.")
+    return (parts[0].given([name.strip() for name in models.split(",")]),)
 
 
 def _holding(parts: Any, rows: list[str]) -> Any:
@@ -256,11 +287,11 @@ def report(
     """Write the HTML page of finished runs, or page and tables of a reproduced table or figure."""
     from zhat import report as pages
     from zhat import runs
-    from zhat.results import SweepResult, TableResult, from_json
+    from zhat.results import FamilyResult, SweepResult, TableResult, from_json
 
     if run.is_file():
         result = from_json(run.read_text(encoding="utf-8", errors="replace"))
-        if not isinstance(result, TableResult | SweepResult):
+        if not isinstance(result, TableResult | SweepResult | FamilyResult):
             raise BadInput(f"{run} holds no table or figure of a paper. Give a results.json of zhat reproduce.")
         print(pages.write_comparison(result, out or run.parent)["html"])
         return
@@ -611,17 +642,24 @@ _ROOMS = {
     "conditionals": ("zhat.dgp", ("VonMisesFisher", "Around")),
     "mixings": ("zhat.dgp", ("InvertibleMLP", "Linear", "Orthogonal", "Embedding")),
     "processes": ("zhat.dgp", ("Pairs", "Clusters")),
-    "datasets": ("zhat.datasets", ("Arrays", "NextRow", "SameLabel", "GivenPairs", "Augmented")),
-    "encoders": ("zhat.encoders", ("mlp",)),
+    "datasets": (
+        "zhat.datasets",
+        ("Arrays", "NextRow", "SameLabel", "GivenPairs", "Augmented", "Corpus", "Windows", "CentreWords"),
+    ),
+    "encoders": ("zhat.encoders", ("mlp", "ContextSum", "GPT")),
     "objectives": (
         "zhat.objectives",
-        ("InfoNCE", "InBatchSoftmax", "CrossEntropy", "InstanceDiscrimination", "Supervised"),
+        (
+            *("InfoNCE", "InBatchSoftmax", "CrossEntropy", "InstanceDiscrimination", "Supervised"),
+            *("WordSoftmax", "NegativeSampling", "NextWord"),
+        ),
     ),
     "canonical": (
         "zhat.objectives",
         (
             *("Canonical", "AllLabels", "InBatch", "Vocabulary"),
             *("from_arrays", "from_torch", "from_sklearn", "from_huggingface"),
+            *("from_log_bilinear", "from_noise_contrastive", "from_metric_learning"),
         ),
     ),
     "metrics": (
@@ -704,13 +742,16 @@ def list_(
 def _list_paper(paper: Any, device: str, console: Console) -> None:
     import torch
 
-    from zhat.experiment import seconds_per_step
+    from zhat.experiment import Family, seconds_per_step
     from zhat.progress import clock
 
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     console.print(f"[bold]{paper.key}[/bold]: {paper.title}", highlight=False)
     measured: dict[Any, float] = {}
     for part in paper.parts:
+        if isinstance(part, Family):
+            _list_family(part, console)
+            continue
         times: dict[str, dict[str, float]] = {}
         needed = part.needed(part.rows)
         with console.status(f"measuring a few steps of {part.label} on {where}"):
@@ -734,13 +775,28 @@ def _list_paper(paper: Any, device: str, console: Console) -> None:
         table.add_section()
         table.add_row("", "all", "", *total)
         console.print(table, highlight=False)
-    seeds = ", ".join(f"{b.name} {b.seeds}" for b in paper.parts[0].rows[0].budgets)
+    timed = [part for part in paper.parts if not isinstance(part, Family)]
+    if not timed:
+        return
+    seeds = ", ".join(f"{b.name} {b.seeds}" for b in timed[0].rows[0].budgets)
     console.print(
         f"Training time on {where}, one seed's measured step times the seeds of the budget ({seeds});\n"
         "seeds that share a GPU take less.",
         style="dim",
         highlight=False,
     )
+
+
+def _list_family(part: Any, console: Console) -> None:
+    """The models of a figure and how many steps each is trained; they read recorded data, which may not be here."""
+    budgets = [budget.name for budget in part.rows[0].budgets]
+    table = Table(title=f"{part.label}, {part.score}", title_justify="left")
+    for name in ("row", "setting", *budgets):
+        table.add_column(name, no_wrap=name in ("row", *budgets), justify="right" if name in budgets else "left")
+    for row in part.rows:
+        told = [f"{b.seeds} x {b.steps:,} steps" for b in row.budgets]
+        table.add_row(row.name, escape(row.title), *told)
+    console.print(table, highlight=False)
 
 
 def main() -> None:

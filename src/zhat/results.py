@@ -564,6 +564,114 @@ class SweepResult:
 
 
 @dataclass(frozen=True)
+class ModelRecord:
+    """One trained model of a family whose models are compared with each other; nobody knows its latents.
+
+    Attributes:
+        name: of the model.
+        title: for a reader.
+        seed: of its initial weights and of the rows it saw.
+        settings: process, objective, encoder and budget, each as its repr.
+        provenance: versions, device, commit, date.
+        seconds: wall time of its training.
+        curve: losses over training.
+        loss: its loss on held-out rows; None for a model that was not trained here.
+    """
+
+    name: str
+    title: str
+    seed: int
+    settings: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+    seconds: float
+    curve: Curve
+    loss: float | None
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How alike pairs of models are in one respect.
+
+    Attributes:
+        group: what belongs together in a figure, for instance "16 components".
+        name: what is compared, for instance "last - 4".
+        pairs: the models of each pair.
+        values: mean canonical correlation of each pair.
+        chance: mean over pairs of what shuffled rows give.
+        coefficients: canonical correlations, largest first, averaged over pairs.
+        n: rows compared.
+        published: the published mean, where there is one.
+        by_paper: the average over pairs as the paper takes it, where that differs.
+        untrained: the mean over pairs of the same models before training, where that was read.
+    """
+
+    group: str
+    name: str
+    pairs: tuple[tuple[str, str], ...]
+    values: tuple[float, ...]
+    chance: float
+    coefficients: tuple[float, ...]
+    n: int
+    published: float | None = None
+    by_paper: float | None = None
+    untrained: float | None = None
+
+    @property
+    def mean(self) -> float:
+        """Mean over pairs."""
+        return statistics.fmean(self.values)
+
+
+@dataclass(frozen=True)
+class WordMap:
+    """Some words in the plane of two models, before and after the second is mapped onto the first.
+
+    Attributes:
+        title: of the two models.
+        words: which.
+        first: where the first model puts them, `(words, 2)`; columns have mean 0 and variance 1 over the vocabulary.
+        second: where the second model does.
+        mapped: where the second model's lie after the least-squares map onto the first.
+    """
+
+    title: str
+    words: tuple[str, ...]
+    first: tuple[tuple[float, ...], ...]
+    second: tuple[tuple[float, ...], ...]
+    mapped: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class FamilyResult:
+    """A figure of a paper that compares models with each other.
+
+    The attributes that `TableResult` has as well mean the same; `rows` are the models.
+
+    Attributes:
+        agreements: what was compared, and how alike it is; empty until all models are finished.
+        words: what the figure draws of word models.
+        holds: whether the paper's claim holds here; None where that cannot be told.
+        claim: the claim in words, with our numbers.
+    """
+
+    paper: str
+    label: str
+    caption: str
+    score: str
+    budget: str
+    rows: tuple[ModelRecord, ...]
+    expected: int
+    agreements: tuple[Agreement, ...]
+    words: tuple[WordMap, ...]
+    holds: bool | None
+    claim: str
+    seconds: float
+    settings: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class AuditResult:
     """What relates two matrices of embeddings of the same rows.
 
@@ -829,7 +937,8 @@ _DECODED = (Consistency, FactorScore, DecodeResult, Disentanglement)
 _JUDGED = (*_DECODED, Score, Profile, Answer, Prediction, Spread, HeadCheck, Diversity, ModelPair, AuditResult)
 _RECORDED = (*_JUDGED, Curve, Picture, Record)
 _COMPARED = (Published, Measured, RowResult, TableResult, SweepResult)
-_KINDS: dict[str, type] = {kind.__name__: kind for kind in (*_RECORDED, *_COMPARED)}
+_FAMILY = (ModelRecord, Agreement, WordMap, FamilyResult)
+_KINDS: dict[str, type] = {kind.__name__: kind for kind in (*_RECORDED, *_COMPARED, *_FAMILY)}
 
 
 def to_json(result: Any) -> str:

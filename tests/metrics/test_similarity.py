@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score
 from zhat import testing
 from zhat.errors import BadInput, TooFewRows
 from zhat.metrics import CCA, CKA, PWCCA, SVCCA, Moments, Procrustes, linear_r2_both_ways, similarities
+from zhat.metrics.similarity import principal_components
 
 KINDS = ("random", "rank-deficient", "ill-conditioned", "other units")
 
@@ -276,3 +277,14 @@ def test_a_collapsed_representation_gets_a_sentence_and_never_a_score():
 def test_mistakes_get_a_sentence(call, message):
     with pytest.raises(BadInput, match=message):
         call(*pair())
+
+
+@pytest.mark.parametrize("standardised", [False, True])
+def test_svcca_is_the_product_of_principal_components(standardised):
+    z, h = (torch.from_numpy(m) for m in pair(d=6, k=8))
+    u, v = (principal_components(m, 3, standardised=standardised) for m in (z, h))
+    assert torch.allclose(u.T @ u, torch.eye(3, dtype=torch.float64), atol=1e-10)
+    rho = torch.linalg.svdvals(u.T @ v)
+    assert torch.allclose(rho, torch.tensor(SVCCA(3, standardised)(z, h, shuffles=0).per_latent).double(), atol=1e-10)
+    with pytest.raises(BadInput, match="7 components were asked for, but `z` varies in 6 directions only"):
+        principal_components(z, 7)

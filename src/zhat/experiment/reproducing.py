@@ -17,11 +17,12 @@ from torch import nn
 
 from zhat import _checks, runs
 from zhat.errors import BadInput
+from zhat.experiment.family import Family, compare_family
 from zhat.experiment.readings import Reading
 from zhat.experiment.running import both_ways, run
 from zhat.experiment.settings import Budget, Row, Sweep, Table
 from zhat.metrics import Recovery
-from zhat.results import Measured, Published, Record, RowResult, Score, SweepResult, TableResult
+from zhat.results import FamilyResult, Measured, Published, Record, RowResult, Score, SweepResult, TableResult
 
 RULE = (
     "reproduced: our mean lies within the published mean ± the largest of 2 published standard deviations, 2 standard "
@@ -58,7 +59,7 @@ def verdict(published: Published, values: Sequence[float], *, failure: bool = Fa
 
 
 def reproduce(
-    part: Table | Sweep,
+    part: Table | Sweep | Family,
     *,
     budget: str = "fast",
     rows: Sequence[str] | None = None,
@@ -69,7 +70,7 @@ def reproduce(
     executor: Executor | None = None,
     progress: Watcher | None = None,
     notes: tuple[str, ...] = (),
-) -> Iterator[TableResult | SweepResult]:
+) -> Iterator[TableResult | SweepResult | FamilyResult]:
     """Run what is missing and yield the result after each finished row; the last one yielded is complete.
 
     Args:
@@ -84,6 +85,14 @@ def reproduce(
         progress: called while rows are trained in this process.
         notes: what a reader should know besides.
     """
+    if isinstance(part, Family):
+        if not keep_weights:
+            raise BadInput(
+                f"{part.label} compares models by their weights, so they are kept. Leave out --no-keep-weights."
+            )
+        how: dict[str, Any] = {"budget": budget, "rows": rows, "seeds": seeds, "out": out, "device": device}
+        yield from compare_family(part, **how, executor=executor, progress=progress, notes=notes)
+        return
     chosen = part.rows if rows is None else tuple(part.row(name) for name in rows)
     tasks = part.needed(chosen)
     home = Path(out) / part.paper / part.name
@@ -96,7 +105,7 @@ def reproduce(
             yield _assemble(part, chosen, ready, finished, budget, device, notes)
 
 
-def forget(part: Table | Sweep, rows: Sequence[Row], budget: str, out: Path | str) -> None:
+def forget(part: Table | Sweep | Family, rows: Sequence[Row], budget: str, out: Path | str) -> None:
     """Remove the runs and checkpoints of these rows at a budget, so that they are trained again."""
     for row in rows:
         shutil.rmtree(Path(out) / part.paper / part.name / row.folder(row.budget(budget)), ignore_errors=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zhat.errors import UnknownName
 from zhat.experiment.readings import Reading
@@ -13,6 +13,9 @@ from zhat.fresh import Fresh, describe
 from zhat.metrics import Recovery
 from zhat.results import Published
 from zhat.training import Constant
+
+if TYPE_CHECKING:
+    from zhat.experiment.family import Family
 
 
 @dataclass(frozen=True)
@@ -217,17 +220,17 @@ class Paper:
     key: str
     title: str
     tables: tuple[Table, ...] = ()
-    figures: tuple[Sweep, ...] = ()
+    figures: tuple[Sweep | Family, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
-    def parts(self) -> tuple[Table | Sweep, ...]:
+    def parts(self) -> tuple[Table | Sweep | Family, ...]:
         """Everything that can be reproduced."""
         return (*self.tables, *self.figures)
 
-    def numbered(self, kind: str, number: str) -> tuple[Table | Sweep, ...]:
+    def numbered(self, kind: str, number: str) -> tuple[Table | Sweep | Family, ...]:
         """The table or figure with that number; of a figure with panels (5a, 5b), one panel or all of them."""
-        parts: tuple[Table | Sweep, ...] = self.tables if kind == "table" else self.figures
+        parts: tuple[Table | Sweep | Family, ...] = self.tables if kind == "table" else self.figures
         found = tuple(p for p in parts if number in (p.label.split()[-1], p.label.split()[-1].rstrip("abcdef")))
         if found:
             return found

@@ -97,20 +97,31 @@ def lines(
     y_name: str,
     *,
     y_range: tuple[float, float] | None = None,
+    level: float | None = None,
+    beside: Sequence[Sequence[float]] = (),
 ) -> str:
-    """Curves `(name, x, y)` over a common axis."""
+    """Curves `(name, x, y)` over a common axis, with a chance level and dotted values of y beside them, if given."""
     width, height = 460.0, 270.0
     xs = [v for _, a, _ in series for v in a]
     ys = [v for _, _, b in series for v in b]
     x = Axis(0.0, max(xs), 58, width - 26)
     y = Axis(*(y_range or _around(ys)), height - 42, 22)
     body = _frame(x, y, x_name, y_name, width, height)
+    if level is not None:
+        body += [
+            _line(x.start, y(level), x.end, y(level), "mark"),
+            _text(x.start + 4, y(level) - 5, "chance", anchor="start"),
+        ]
     for i, (name, a, b) in enumerate(series):
         points = " ".join(f"{x(u):.1f},{y(v):.1f}" for u, v in zip(a, b, strict=True))
         body.append(f'<polyline class="line s{i % 6}" points="{points}"><title>{escape(name)}</title></polyline>')
+    for i, ((_, a, _), b) in enumerate(zip(series, beside, strict=False)):
+        points = " ".join(f"{x(u):.1f},{y(v):.1f}" for u, v in zip(a, b, strict=True))
+        body.append(f'<polyline class="line dotted s{i % 6}" points="{points}"/>')
     if 1 < len(series) <= 6:
+        step = max(58.0, 28 + 6.0 * max(len(name) for name, _, _ in series))
         for i, (name, _, _) in enumerate(series):
-            left = x.end - 58 * (len(series) - i)
+            left = x.end - step * (len(series) - i)
             body.append(_line(left, 8, left + 12, 8, f"line s{i % 6}"))
             body.append(_text(left + 16, 12, name, anchor="start"))
     return _svg(width, height, body, f"{y_name} against {x_name}")
@@ -208,6 +219,9 @@ _ALONE = """<style>
 text { font: 12px sans-serif; fill: #5b6470; } .label { fill: #1c1f24; } .grid { stroke: #e3e6ea; }
 .line { fill: none; stroke-width: 2; stroke: #1f5fbf; } .second { stroke: #b4541a; stroke-dasharray: 5 4; }
 .mark { stroke: #8a929c; stroke-width: 1.5; stroke-dasharray: 2 3; } .learned { fill: #1f5fbf; }
+.s1 { stroke: #b4541a; } .s2 { stroke: #1a7f4b; } .s3 { stroke: #7a3fb0; } .s4 { stroke: #9a7400; }
+.s5 { stroke: #0f7c86; } .dotted { stroke-dasharray: 2 4; } .link { stroke: #c4cad1; }
+.frame { fill: none; stroke: #e3e6ea; } .raw { fill: #ffffff; stroke: #b4541a; stroke-width: 2; }
 </style><rect width="100%" height="100%" fill="#ffffff"/>"""
 
 
@@ -215,6 +229,37 @@ def alone(svg: str) -> str:
     """A chart as a file of its own, in the colours of a light page."""
     head, body = svg.split(">", 1)
     return f'{head} xmlns="http://www.w3.org/2000/svg">{_ALONE}{body}\n'
+
+
+def words(
+    names: Sequence[str], first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], caption: str
+) -> str:
+    """Words in the plane of two models, `(words, 2)` each: a dot and its name, a ring, and a line between the two."""
+    size = 440.0
+    points = [*first, *second]
+    x = Axis(*_around([p[0] for p in points], 0.1), 14, size - 44)
+    y = Axis(*_around([p[1] for p in points], 0.08), size - 14, 40)
+    body = [f'<rect class="frame" x="{x.start}" y="{y.end}" width="{size - 28}" height="{y.start - y.end}"/>']
+    for name, (a, b), (c, d) in zip(names, first, second, strict=True):
+        body.append(_line(x(a), y(b), x(c), y(d), "link"))
+        body.append(f'<circle class="raw" cx="{x(c):.1f}" cy="{y(d):.1f}" r="4"><title>{escape(name)}</title></circle>')
+        body.append(f'<circle class="learned" cx="{x(a):.1f}" cy="{y(b):.1f}" r="3"/>')
+        body.append(_text(x(a) + 6, y(b) + 4, name, anchor="start"))
+    body.append(_text(size / 2, 24, caption, kind="label"))
+    return _svg(size, size, body, f"words of two models, {caption}")
+
+
+def panels(charts: Sequence[str], columns: int = 2) -> str:
+    """Several charts as one, side by side and below each other."""
+    sizes = [[float(v) for v in chart.split('viewBox="0 0 ')[1].split('"')[0].split()] for chart in charts]
+    wide, high = max(w for w, _ in sizes), max(h for _, h in sizes)
+    body = [
+        chart.replace(
+            "<svg ", f'<svg x="{i % columns * wide:g}" y="{i // columns * high:g}" width="{w:g}" height="{h:g}" ', 1
+        )
+        for i, (chart, (w, h)) in enumerate(zip(charts, sizes, strict=True))
+    ]
+    return _svg(wide * min(columns, len(charts)), high * -(-len(charts) // columns), body, "the panels of a figure")
 
 
 def scatter(a: Sequence[float], b: Sequence[float], x_name: str, y_name: str, caption: str) -> str:
