@@ -13,17 +13,17 @@ PUBLIC = {
     "audit runs report testing cite",
     "zhat.dgp": "Space Real Sphere Box Product Distribution Uniform Normal Laplace GeneralizedNormal Conditional "
     "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Batch Pairs "
-    "Clusters",
-    "zhat.encoders": "mlp output OntoBox OntoSphere",
+    "Clusters Sectors",
+    "zhat.encoders": "mlp output OntoBox OntoSphere Pair Towers",
     "zhat.objectives": "InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised InBatchSoftmax Canonical "
-    "Candidates AllLabels InBatch Vocabulary from_arrays from_torch from_sklearn from_huggingface",
+    "Candidates AllLabels InBatch Vocabulary Each from_arrays from_torch from_sklearn from_huggingface",
     "zhat.kernels": "pairwise_logsumexp hidden_layers last_layer",
     "zhat.metrics": "Moments ALIGNABLE Alignment align Agreement r2 pearson spearman Recovery linear_r2 mcc profile "
     "singular_values distance_from_orthogonal Similarity CCA SVCCA PWCCA CKA Procrustes similarities "
     "linear_r2_both_ways",
     "zhat.training": "train Run Constant Cosine Plateau Annealed",
     "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Paper "
-    "Reading Trained HeadToVectors OffScale HeadOffScale",
+    "Reading Trained HeadToVectors OffScale HeadOffScale Alike LeastAlike Chance FirstComponents LinearR2 TwoRoads",
     "zhat.audit": "audit examine Examined Embeddings embeddings joined Adapter adapt read_adapter Gate read_gate",
     "zhat.papers": "names paper",
     "zhat.theory": "predict check_head diversity compare_models Theorem THEOREMS",

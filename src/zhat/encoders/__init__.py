@@ -2,5 +2,6 @@
 
 from zhat.encoders.mlp import mlp
 from zhat.encoders.outputs import OntoBox, OntoSphere, output
+from zhat.encoders.pair import Pair, Towers
 
-__all__ = ["mlp", "output", "OntoBox", "OntoSphere"]
+__all__ = ["mlp", "output", "OntoBox", "OntoSphere", "Pair", "Towers"]

@@ -1,5 +1,6 @@
 """From a setting to records and tables: declare rows, train what is missing, set it beside the published numbers."""
 
+from zhat.experiment.pairs import Alike, Chance, FirstComponents, LeastAlike, LinearR2, TwoRoads
 from zhat.experiment.readings import HeadOffScale, HeadToVectors, OffScale, Reading, Trained
 from zhat.experiment.reproducing import forget, reproduce, verdict
 from zhat.experiment.running import run, seconds_per_step
@@ -23,4 +24,10 @@ __all__ = [
     "HeadToVectors",
     "OffScale",
     "HeadOffScale",
+    "Alike",
+    "LeastAlike",
+    "Chance",
+    "FirstComponents",
+    "LinearR2",
+    "TwoRoads",
 ]

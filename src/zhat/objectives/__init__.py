@@ -4,6 +4,7 @@ from zhat.objectives.adapters import from_arrays, from_huggingface, from_sklearn
 from zhat.objectives.canonical import AllLabels, Candidates, Canonical, InBatch, InBatchSoftmax, Vocabulary
 from zhat.objectives.classification import CrossEntropy, InstanceDiscrimination
 from zhat.objectives.contrastive import Dot, InfoNCE, NegativeLp
+from zhat.objectives.each import Each
 from zhat.objectives.oracle import Supervised
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "AllLabels",
     "InBatch",
     "Vocabulary",
+    "Each",
     "from_arrays",
     "from_torch",
     "from_sklearn",

@@ -1,0 +1,137 @@
+"""Roeder et al. 2020, On Linear Identifiability of Learned Representations: every setting as data.
+
+The paper prints no table and no number of the experiments below, and most of its hyper-parameters are not known to us:
+claims are the paper's, grids and budgets are ours. One run is one *pair*: two models with weights and draws of their
+own in the same world, scored against each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zhat.dgp import Sectors
+from zhat.encoders import Pair, mlp
+from zhat.experiment import (
+    Budget,
+    Chance,
+    FirstComponents,
+    LeastAlike,
+    LinearR2,
+    Paper,
+    Reading,
+    Row,
+    Sweep,
+    TwoRoads,
+)
+from zhat.fresh import Fresh
+from zhat.metrics import CCA
+from zhat.objectives import CrossEntropy, Each
+from zhat.training import Cosine
+
+KEY = "roeder2020"
+MEAN_CCA = "mean CCA"
+
+# What every pair is asked besides its mean CCA.
+OF_PAIRS = (
+    Reading("chance", Chance()),
+    Reading("least correlation", LeastAlike()),
+    Reading("R2 1 from 2", LinearR2(of=1)),
+    Reading("R2 2 from 1", LinearR2(of=2)),
+)
+
+# --- Figure 2: 18 radial sectors of the plane, and the number of features across the limit of the theory
+
+K = 18
+DIMENSIONS = (2, 4, 8, 16, 17, 18, 24, 32)
+
+SECTOR_BUDGETS = (
+    Budget("paper", steps=10_000, batch=1024, lr=1e-3, batches=1, rows=4096),
+    Budget("fast", 20_000, 8192, 3e-3, Cosine(), lr_scale=(("rows", 10.0),), batches=1, rows=16_384),
+    Budget("smoke", 20, 128, 1e-3, Cosine(), seeds=2, batches=1, rows=1024, profile_rows=1024, judged=False),
+)
+
+
+def classifiers(name: str, title: str, process: Sectors, dim: int) -> Row:
+    """Pairs of classifiers with `dim` features and a head without bias: three hidden layers of 256."""
+    # Where the heads can be diverse, there is a map between models from heads alone.
+    roads = (Reading("two roads", TwoRoads(), in_percent=False),) if dim < process.labels else ()
+    readings = (*OF_PAIRS, Reading("SVCCA 2", FirstComponents(2)), *roads)
+    encoder = Fresh(Pair, Fresh(mlp, 2, dim, widths=(256, 256, 256)))
+    objective = Fresh(Each, Fresh(CrossEntropy, dim, process.labels))
+    return replace(Row(name, title, process, encoder, objective, SECTOR_BUDGETS), readings=readings)
+
+
+def determined(row: Row) -> float:
+    """The share of directions of f that log-probabilities can determine: K - 1 at most."""
+    dim = row.encoder.args[0].args[1]
+    return float(min(dim, row.process.labels - 1) / dim)
+
+
+def falls_past_the_limit(x: tuple[float, ...], scores: tuple[float, ...]) -> tuple[bool, str]:
+    """Mean CCA is at least 99% wherever there are more labels than dimensions, and falls where there are not."""
+    within = min(s for v, s in zip(x, scores, strict=True) if v <= K - 1)
+    beyond = [s for v, s in zip(x, scores, strict=True) if v > K - 1]
+    holds = within >= 99 and max(beyond) < within and beyond[-1] <= within - 5
+    return holds, (
+        f"mean CCA is at least {within:.2f}% up to K - 1 = {K - 1} dimensions, and {beyond[0]:.2f}% to "
+        f"{beyond[-1]:.2f}% beyond"
+    )
+
+
+FIGURE_2 = Sweep(
+    paper=KEY,
+    label="Figure 2",
+    caption="Two classifiers of 18 radial sectors of the plane, trained independently: how well their features agree "
+    "up to a linear map (mean CCA), against the number of features M. Theory needs more labels than features. Labels "
+    "follow from the point, as in the paper; the grid of M is ours.",
+    measure=CCA(),
+    score=MEAN_CCA,
+    rows=tuple(classifiers(f"F2.{m}", f"sectors, M = {m}", Sectors(K), m) for m in DIMENSIONS),
+    x=tuple(float(m) for m in DIMENSIONS),
+    x_name="M, features",
+    mark=float(K - 1),
+    mark_name="limit K - 1",
+    second=determined,
+    second_name="determined share of directions",
+    claim=falls_past_the_limit,
+)
+
+
+def soft(dim: int) -> Sectors:
+    """Sectors whose log-probabilities span `dim` directions, or as many as 18 labels allow."""
+    return Sectors(K, harmonics=min((dim + 1) // 2, K // 2))
+
+
+FIGURE_2_VARIANT = Sweep(
+    paper=KEY,
+    label="Figure 2v",
+    caption="A variant of ours of Figure 2 in which the theorem applies: labels are drawn, and their log-probabilities "
+    "span exactly M directions of the same size (K - 1 at most). Then cross-entropy has a finite minimum, and every "
+    "model that reaches it is a linear map of every other.",
+    measure=CCA(),
+    score=MEAN_CCA,
+    rows=tuple(classifiers(f"F2v.{m}", f"soft sectors, M = {m}", soft(m), m) for m in DIMENSIONS),
+    x=FIGURE_2.x,
+    x_name=FIGURE_2.x_name,
+    mark=FIGURE_2.mark,
+    mark_name=FIGURE_2.mark_name,
+    second=determined,
+    second_name=FIGURE_2.second_name,
+    claim=falls_past_the_limit,
+)
+
+PAPER = Paper(
+    key=KEY,
+    title="On Linear Identifiability of Learned Representations",
+    figures=(FIGURE_2, FIGURE_2_VARIANT),
+    notes=(
+        "One seed is one pair: two models with weights of their own, trained on different draws from the same world. "
+        "Of every batch either model takes half of the rows.",
+        "Mean CCA is read on fresh rows, with directions fitted on the same rows, as in the paper; held out, directions"
+        " are fitted on one half of these rows and read on the other. The chance level is that of shuffled rows.",
+        "The paper prints no numbers here. Its dimension of f, its network, optimiser, batch and steps are not known "
+        "to us: three hidden layers of 256 with leaky ReLU (slope 0.01), Adam.",
+        "Two roads: the linear map between two models from their heads alone against the one from their features, "
+        "|A - B| / |B|; there is none where labels are too few.",
+    ),
+)
