@@ -13,11 +13,11 @@ PUBLIC = {
     "equivalence theory score consistency audit decode runs report testing cite",
     "zhat.dgp": "Space Real Sphere Box Product Distribution Uniform Normal Laplace GeneralizedNormal Conditional "
     "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Batch Pairs "
-    "Clusters",
+    "Clusters Sectors",
     "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented recorded Corpus Windows CentreWords",
-    "zhat.encoders": "mlp output OntoBox OntoSphere ContextSum GPT",
+    "zhat.encoders": "mlp output OntoBox OntoSphere Pair Towers ContextSum GPT",
     "zhat.objectives": "InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised InBatchSoftmax "
-    "WordSoftmax NegativeSampling NextWord Canonical Candidates AllLabels InBatch Vocabulary "
+    "WordSoftmax NegativeSampling NextWord Canonical Candidates AllLabels InBatch Vocabulary Each "
     "from_arrays from_torch from_sklearn from_huggingface "
     "from_log_bilinear from_noise_contrastive from_metric_learning",
     "zhat.kernels": "pairwise_logsumexp hidden_layers last_layer",
@@ -27,7 +27,7 @@ PUBLIC = {
     "zhat.training": "train Run Constant Cosine Plateau Annealed",
     "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Family Model "
     "Compared WordsAgree LayersAgree pretrained Paper "
-    "Reading Trained HeadToVectors OffScale HeadOffScale",
+    "Reading Trained HeadToVectors OffScale HeadOffScale Alike LeastAlike Chance FirstComponents LinearR2 TwoRoads",
     "zhat.audit": "audit examine Examined Embeddings embeddings joined Adapter adapt read_adapter Gate read_gate "
     "decode",
     "zhat.papers": "names paper",

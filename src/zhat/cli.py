@@ -104,7 +104,7 @@ def demo(
     prediction = records[0].prediction
     for score in records[0].learned:
         learned = [r.learned[score.up_to] for r in records]
-        raw = statistics.fmean(r.raw[score.up_to].value for r in records)
+        raw = statistics.fmean(r.raw[score.up_to].value for r in records if r.raw is not None)
         low = min(s.low for s in learned if s.low is not None)
         high = max(s.high for s in learned if s.high is not None)
         chance = statistics.fmean(s.chance for s in learned if s.chance is not None)
@@ -641,16 +641,16 @@ _ROOMS = {
     "marginals": ("zhat.dgp", ("Uniform", "Normal", "Laplace", "GeneralizedNormal")),
     "conditionals": ("zhat.dgp", ("VonMisesFisher", "Around")),
     "mixings": ("zhat.dgp", ("InvertibleMLP", "Linear", "Orthogonal", "Embedding")),
-    "processes": ("zhat.dgp", ("Pairs", "Clusters")),
+    "processes": ("zhat.dgp", ("Pairs", "Clusters", "Sectors")),
     "datasets": (
         "zhat.datasets",
         ("Arrays", "NextRow", "SameLabel", "GivenPairs", "Augmented", "Corpus", "Windows", "CentreWords"),
     ),
-    "encoders": ("zhat.encoders", ("mlp", "ContextSum", "GPT")),
+    "encoders": ("zhat.encoders", ("mlp", "Pair", "Towers", "ContextSum", "GPT")),
     "objectives": (
         "zhat.objectives",
         (
-            *("InfoNCE", "InBatchSoftmax", "CrossEntropy", "InstanceDiscrimination", "Supervised"),
+            *("InfoNCE", "InBatchSoftmax", "CrossEntropy", "InstanceDiscrimination", "Supervised", "Each"),
             *("WordSoftmax", "NegativeSampling", "NextWord"),
         ),
     ),

@@ -117,6 +117,7 @@ class Prediction:
         scale: the predicted ratio |h| / |z|, where theory fixes it.
         answers: every condition with its answer.
         notes: what a reader should know besides.
+        what: the conclusion in words, before "up to …".
     """
 
     theorem: str
@@ -126,6 +127,7 @@ class Prediction:
     scale: float | None
     answers: tuple[Answer, ...]
     notes: tuple[str, ...] = ()
+    what: str = "Latents are recovered"
 
     @property
     def holds(self) -> Truth:
@@ -145,13 +147,13 @@ class Prediction:
             up_to += f", scale {self.scale:.4g}"
         source = f"[{self.cite}, {self.theorem}]"
         if self.holds == "yes":
-            return f"Latents are recovered up to {up_to} {source}: every condition holds."
+            return f"{self.what} up to {up_to} {source}: every condition holds."
         failed = [a.condition for a in self.answers if a.holds == "no"]
         if failed:
             verb = "fails" if len(failed) == 1 else "fail"
             return f"No guarantee: {source} would give {up_to}, but {verb} here: {'; '.join(failed)}."
         unknown = [a.condition for a in self.answers if a.holds == "unknown"]
-        return f"Latents are recovered up to {up_to} {source}, provided that: {'; '.join(unknown)}."
+        return f"{self.what} up to {up_to} {source}, provided that: {'; '.join(unknown)}."
 
     def __str__(self) -> str:
         return "\n".join([self.sentence, *(f"  {a}" for a in self.answers), *(f"  note: {n}" for n in self.notes)])
@@ -378,8 +380,8 @@ class Record:
         provenance: versions, device, commit, date.
         seconds: wall time of the training this seed was part of.
         prediction: what theory says.
-        raw: scores of the observations themselves.
-        learned: scores of the representation.
+        raw: scores of the observations themselves; None for a pair of models.
+        learned: scores of the representation; for a pair of models, of the second as a map of the first.
         by_paper: the score a paper's table prints, by the paper's own protocol, where the run belongs to one.
         held_out: the same score read on rows the fit has not seen.
         curve: losses over training.
@@ -393,7 +395,7 @@ class Record:
     provenance: Mapping[str, Any]
     seconds: float
     prediction: Prediction | None
-    raw: Profile
+    raw: Profile | None
     learned: Profile
     curve: Curve
     picture: Picture
@@ -463,6 +465,8 @@ class RowResult:
         seconds: wall time of training all seeds of the row.
         seeds: which.
         readings: further numbers that the table prints, by name; in percent, unless they are errors.
+        aligned: for pairs of models, held-out rows of the first pair: the first coordinate of one model, and what an
+            affine map of the other makes of it.
     """
 
     name: str
@@ -476,6 +480,7 @@ class RowResult:
     seconds: float
     seeds: tuple[int, ...]
     readings: Mapping[str, Measured] = field(default_factory=dict)
+    aligned: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)

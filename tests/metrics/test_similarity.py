@@ -288,3 +288,23 @@ def test_svcca_is_the_product_of_principal_components(standardised):
     assert torch.allclose(rho, torch.tensor(SVCCA(3, standardised)(z, h, shuffles=0).per_latent).double(), atol=1e-10)
     with pytest.raises(BadInput, match="7 components were asked for, but `z` varies in 6 directions only"):
         principal_components(z, 7)
+
+
+def test_held_out_canonical_correlations_of_noise_are_around_zero_and_of_a_copy_one():
+    generator = torch.Generator().manual_seed(0)
+    z, noise = torch.randn(600, 20, generator=generator), torch.randn(600, 20, generator=generator)
+    in_sample, held_out = CCA()(z, noise, shuffles=0), CCA().held_out(z, noise)
+    assert in_sample.value > 0.1
+    assert abs(held_out.value) < 4 / math.sqrt(300 * 20)
+    assert (held_out.held_out, held_out.n, held_out.n_fit) == (True, 300, 300)
+    copy = CCA().held_out(z, z @ torch.randn(20, 20, generator=generator) + 1)
+    assert copy.value == pytest.approx(1, abs=1e-9)
+
+
+def test_held_out_canonical_correlations_count_the_directions_of_the_richer_side():
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randn(400, 4, generator=generator)
+    flat = torch.cat([z[:, :2], z[:, :2]], 1)  # four columns, two directions
+    assert CCA().held_out(z, flat).value == pytest.approx(0.5, abs=1e-9)
+    with pytest.raises(TooFewRows, match="cannot tell mean CCA"):
+        CCA().held_out(z[:60], flat[:60])

@@ -1,75 +1,80 @@
-import lzma
-import os
-from pathlib import Path
+from dataclasses import replace
 
-import numpy as np
 import pytest
-from tests.test_cli import zhat
+from typer.testing import CliRunner
 
-from zhat import papers
-from zhat.experiment import Family
-from zhat.results import from_json
+from zhat import cli, papers
+from zhat.experiment import run
+from zhat.papers import roeder2020
+from zhat.theory import predict
 
-PAPER = papers.paper("roeder2020")
-FAMILIES = {part.label: part for part in PAPER.parts if isinstance(part, Family)}
-
-
-def test_the_figures_of_text_are_declared_with_what_was_read_off_the_notebook():
-    assert {"Figure 1", "Figure 4"} <= set(FAMILIES)
-    published = dict(FAMILIES["Figure 4"].compare.published)
-    assert {k: round(sum(means), 2) for k, means in published.items()} == {16: 3.08, 64: 2.91, 256: 2.50, 768: 2.11}
-    pairs = FAMILIES["Figure 4"].compare.twice
-    assert len(pairs) == 6
-    assert (0, 3) not in pairs  # the notebook never compares small and extra large
-    assert pairs.count((0, 2)) == 2
+ROWS = [(part, row) for part in roeder2020.PAPER.parts for row in part.rows]
 
 
-def test_the_family_has_two_of_one_width_and_several_widths():
-    rows = FAMILIES["Figure 4"].rows
-    assert sum(row.budget("fast").seeds for row in rows) >= 4
-    assert max(row.budget("fast").seeds for row in rows) >= 2
-    assert len(rows) >= 2
+def test_the_parts_are_found_by_their_numbers():
+    paper = papers.paper("roeder2020")
+    assert [p.label for p in paper.numbered("figure", "2")] == ["Figure 2"]
+    assert [p.label for p in paper.numbered("figure", "2v")] == ["Figure 2v"]
+    names = [row.name for _, row in ROWS]
+    assert len(names) == len(set(names))
 
 
-@pytest.fixture
-def novels(tmp_path):
-    """A text of 9,000 different words at the place of the novels."""
-    random = np.random.default_rng(0)
-    letters = [chr(97 + i) for i in range(26)]
-    words = ["".join(letters[(i // 26**k) % 26] for k in range(4)) for i in range(9000)]
-    text = " ".join(words[i] for i in (9000 * random.random(60_000) ** 3).astype(int))
-    folder = tmp_path / "data" / "text_english_novels"
-    folder.mkdir(parents=True)
-    (folder / "novels95.jsonl.xz").write_bytes(lzma.compress(b'{"text": "' + text.encode() + b'"}\n'))
-    return folder.parent
+def test_the_published_setting_has_labels_without_noise():
+    for row in roeder2020.FIGURE_2.rows:
+        assert (row.process.labels, row.process.scale) == (18, 3.0)
+        assert row.process.harmonics is None
+        assert row.process.label_noise == 0
 
 
-def test_the_command_draws_figure_1(novels, tmp_path, monkeypatch):
-    monkeypatch.setenv("ZHAT_DATA", "")  # put back afterwards: the command sets it
-    how = ["--figure", "1", "--row", "W2", "--budget", "smoke", "--out", str(tmp_path / "out"), "--device", "cpu"]
-    missing = zhat("reproduce", "roeder2020", *how)
-    assert missing.exit_code == 2
-    assert "Give the folder that holds it with --data" in missing.output
-    shown = zhat("reproduce", "roeder2020", *how, "--data", str(novels))
-    assert shown.exit_code == 0, shown.output
-    assert "The claim is not judged: budget smoke only tries the machinery." in shown.output
-    folder = tmp_path / "out" / "roeder2020" / "figure-1" / "smoke+W2"
-    assert {p.name for p in folder.iterdir()} == {"results.json", "table.md", "table.tex", "report.html", "figure.svg"}
-    assert len(from_json((folder / "results.json").read_text()).agreements) == 2
-    again = zhat("report", str(folder / "results.json"))
-    assert again.exit_code == 0, again.output
-    wrong = zhat("reproduce", "roeder2020", "--figure", "1", "--models", "gpt2,gpt2-medium")
-    assert wrong.exit_code == 2
-    assert "trains its own models" in wrong.output
-    nowhere = zhat("reproduce", "roeder2020", *how, "--data", str(tmp_path / "nowhere"))
-    assert nowhere.exit_code == 2
+@pytest.mark.parametrize("m", roeder2020.DIMENSIONS)
+def test_theory_promises_agreement_in_the_variant_exactly_up_to_the_limit(m):
+    row = roeder2020.FIGURE_2_VARIANT.row(f"F2v.{m}")
+    assert row.process.rank == min(m, 17)
+    assert predict(row.process, row.objective).holds == ("yes" if m <= 17 else "no")
+    hard = roeder2020.FIGURE_2.row(f"F2.{m}")
+    assert predict(hard.process, hard.objective).holds == "no"
+    assert roeder2020.determined(row) == pytest.approx(min(1, 17 / m))
+    assert any(reading.name == "two roads" for reading in row.readings) == (m <= 17)
+
+
+def test_the_claim_asks_for_the_level_and_for_the_fall():
+    x = roeder2020.FIGURE_2.x
+    claim = roeder2020.falls_past_the_limit
+    assert claim(x, (99.9, 99.9, 99.8, 99.5, 99.2, 96.0, 82.0, 75.0)) == (
+        True,
+        "mean CCA is at least 99.20% up to K - 1 = 17 dimensions, and 96.00% to 75.00% beyond",
+    )
+    assert claim(x, (99.9, 99.9, 99.8, 99.5, 98.9, 96.0, 82.0, 75.0))[0] is False
+    assert claim(x, (99.9, 99.9, 99.8, 99.5, 99.2, 99.3, 82.0, 75.0))[0] is False
+    assert claim(x, (99.9, 99.9, 99.8, 99.5, 99.2, 99.1, 98.0, 97.0))[0] is False
+
+
+@pytest.mark.parametrize("name", ["F2.2", "F2v.18"])
+def test_rows_train_for_two_steps(name, tmp_path):
+    (part, row), *_ = (pair for pair in ROWS if pair[1].name == name)
+    budget = replace(row.budget("smoke"), steps=2, batch=32, rows=512, profile_rows=512)
+    (record,) = run(row, budget, seeds=(0,), out=tmp_path, measure=part.measure)
+    assert 0 < record.by_paper.value < 1
+    assert set(record.readings) == {reading.name for reading in row.readings}
+
+
+def test_a_row_of_figure_2_can_be_reproduced_from_the_command_line(tmp_path):
+    words = ["reproduce", "roeder2020", "--figure", "2", "--row", "F2.4", "--budget", "smoke", "--seeds", "1"]
+    result = CliRunner().invoke(cli.app, [*words, "--device", "cpu", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    folder = tmp_path / "roeder2020" / "figure-2" / "smoke+F2.4"
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "figure.svg",
+        "report.html",
+        "results.json",
+        "table.md",
+        "table.tex",
+    ]
 
 
 @pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.parametrize("figure", ["1", "4"])
-def test_figures_run_on_the_recorded_novels(figure, tmp_path):
-    if not (Path(os.environ.get("ZHAT_DATA", "nowhere")) / "text_english_novels").is_dir():
-        pytest.skip("ZHAT_DATA names no folder with text_english_novels")
-    shown = zhat("reproduce", "roeder2020", "--figure", figure, "--budget", "smoke", "--out", str(tmp_path))
-    assert shown.exit_code == 0, shown.output
+def test_figure_2_at_budget_smoke(tmp_path):
+    words = ["reproduce", "roeder2020", "--figure", "2", "--budget", "smoke", "--device", "cpu", "--out", str(tmp_path)]
+    result = CliRunner().invoke(cli.app, words)
+    assert result.exit_code == 0, result.output
+    assert "The claim is not judged: budget smoke only tries the machinery." in result.output

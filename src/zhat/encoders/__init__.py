@@ -3,6 +3,7 @@
 from zhat.encoders.gpt import GPT
 from zhat.encoders.mlp import mlp
 from zhat.encoders.outputs import OntoBox, OntoSphere, output
+from zhat.encoders.pair import Pair, Towers
 from zhat.encoders.words import ContextSum
 
-__all__ = ["mlp", "output", "OntoBox", "OntoSphere", "ContextSum", "GPT"]
+__all__ = ["mlp", "output", "OntoBox", "OntoSphere", "Pair", "Towers", "ContextSum", "GPT"]

@@ -2,6 +2,7 @@
 
 from zhat.experiment.agreeing import LayersAgree, WordsAgree, pretrained
 from zhat.experiment.family import Compared, Family, Model
+from zhat.experiment.pairs import Alike, Chance, FirstComponents, LeastAlike, LinearR2, TwoRoads
 from zhat.experiment.readings import HeadOffScale, HeadToVectors, OffScale, Reading, Trained
 from zhat.experiment.reproducing import forget, reproduce, verdict
 from zhat.experiment.running import run, seconds_per_step
@@ -31,4 +32,10 @@ __all__ = [
     "HeadToVectors",
     "OffScale",
     "HeadOffScale",
+    "Alike",
+    "LeastAlike",
+    "Chance",
+    "FirstComponents",
+    "LinearR2",
+    "TwoRoads",
 ]

@@ -19,9 +19,9 @@ from zhat import _checks, runs
 from zhat.errors import BadInput
 from zhat.experiment.family import Family, compare_family
 from zhat.experiment.readings import Reading
-from zhat.experiment.running import both_ways, run
+from zhat.experiment.running import run
+from zhat.experiment.scoring import Measure, both_ways
 from zhat.experiment.settings import Budget, Row, Sweep, Table
-from zhat.metrics import Recovery
 from zhat.results import FamilyResult, Measured, Published, Record, RowResult, Score, SweepResult, TableResult
 
 RULE = (
@@ -116,7 +116,7 @@ def _run_all(
     budget: str,
     count: dict[str, range],
     home: Path,
-    measure: Recovery,
+    measure: Measure,
     device: torch.device | str,
     keep_weights: bool,
     executor: Executor | None,
@@ -179,28 +179,41 @@ def _assemble(
         return TableResult(**about, rule=RULE + (RULE_OF_ERRORS if errors else ""))
     place = {row.name: x for row, x in zip(part.rows, part.x, strict=True)}
     x = tuple(place[row.name] for row in ready)
-    scores = tuple(r.learned.mean for r in rows)
-    holds, why = _claimed(part, x, scores, budget)
+    scores, second = tuple(r.learned.mean for r in rows), _second(part, ready, rows)
+    holds, why = _claimed(part, x, scores, second, budget)
     return SweepResult(
         **about,
         x=x,
         x_name=part.x_name,
         mark=part.mark,
         mark_name=part.mark_name,
-        second=tuple(part.second(row) for row in ready),
+        second=second,
         second_name=part.second_name,
         holds=holds,
         claim=why,
     )
 
 
-def _claimed(part: Sweep, x: tuple[float, ...], scores: tuple[float, ...], budget: str) -> tuple[bool | None, str]:
+def _second(part: Sweep, ready: tuple[Row, ...], rows: tuple[RowResult, ...]) -> tuple[float, ...]:
+    """The quantity on the second axis: of the settings, or a reading as a share."""
+    if isinstance(part.second, str):
+        return tuple(row.readings[part.second].mean / 100 for row in rows)
+    return tuple(part.second(row) for row in ready)
+
+
+def _claimed(
+    part: Sweep, x: tuple[float, ...], scores: tuple[float, ...], second: tuple[float, ...], budget: str
+) -> tuple[bool | None, str]:
     """Whether the paper's claim holds here, where that can be told, and why."""
     if len(x) < len(part.rows):
         return None, "not all points are finished"
     if not all(row.budget(budget).judged for row in part.rows):
         return None, f"budget {budget} only tries the machinery"
-    return part.claim(x, scores)
+    holds, why = part.claim(x, scores)
+    if not isinstance(part.second, str):
+        return holds, why
+    also, because = part.claim(x, tuple(100 * v for v in second))
+    return holds and also, f"{part.score}: {why}; {part.second_name}: {because}"
 
 
 def _row_result(
@@ -233,7 +246,14 @@ def _row_result(
         seconds=records[0].seconds,
         seeds=tuple(r.seed for r in records),
         readings={reading.name: _read(reading, records, judged=budget.judged) for reading in row.readings},
+        aligned=_aligned(records[0]) if records[0].raw is None else (),
     )
+
+
+def _aligned(record: Record) -> tuple[tuple[float, float], ...]:
+    """The first coordinate of either model of a pair, after the best affine map."""
+    shown = record.picture
+    return tuple((one[0], two[0]) for one, two in zip(shown.z, shown.z_hat, strict=True))
 
 
 def _read(reading: Reading, records: Sequence[Record], *, judged: bool) -> Measured:
@@ -260,9 +280,9 @@ def verdict_of_error(published: Published, values: Sequence[float]) -> str:
 
 
 @lru_cache(maxsize=512)
-def identity_score(measure: Recovery, world: Any, budget: Budget, device: str) -> tuple[Score, Score]:
+def identity_score(measure: Measure, world: Any, budget: Budget, device: str) -> tuple[Score, Score]:
     """The scores of the observations themselves: the encoder that does nothing."""
-    return both_ways(measure, nn.Identity(), world, budget, device)
+    return both_ways(measure, nn.Identity(), world, budget.batches, budget.rows, device=device)
 
 
 def _of_records(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from zhat.errors import UnknownName
 from zhat.experiment.readings import Reading
+from zhat.experiment.scoring import Measure
 from zhat.fresh import Fresh, describe
-from zhat.metrics import Recovery
 from zhat.results import Published
 from zhat.training import Constant
 
@@ -85,7 +85,7 @@ class Row:
     identity: Published | None = None
     supervised: str = ""
     failure: bool = False
-    measure: Recovery | None = None
+    measure: Measure | None = None
     readings: tuple[Reading, ...] = ()
     same_as: str = ""
 
@@ -128,7 +128,7 @@ class Table:
     paper: str
     label: str
     caption: str
-    measure: Recovery
+    measure: Measure
     score: str
     rows: tuple[Row, ...]
     references: tuple[Row, ...] = ()
@@ -168,22 +168,23 @@ class Sweep:
         x_name: what the axis shows.
         mark: a value on the axis worth a line.
         mark_name: what it is.
-        second: a quantity of the setting on a second axis, a function of the row.
+        second: a quantity on a second axis: a function of the row, or the name of one of its readings.
         second_name: what it is.
-        claim: what the paper says of the figure, a function of `(x, scores)` that returns whether it holds and why.
+        claim: what the paper says of the figure, a function of `(x, scores)` that returns whether it holds and why;
+            where `second` is a reading, that has to hold as well.
     """
 
     paper: str
     label: str
     caption: str
-    measure: Recovery
+    measure: Measure
     score: str
     rows: tuple[Row, ...]
     x: tuple[float, ...]
     x_name: str
     mark: float
     mark_name: str
-    second: Callable[[Row], float]
+    second: Callable[[Row], float] | str
     second_name: str
     claim: Callable[[tuple[float, ...], tuple[float, ...]], tuple[bool, str]]
     references: tuple[Row, ...] = ()

@@ -12,6 +12,7 @@ from zhat.objectives.adapters import (
 from zhat.objectives.canonical import AllLabels, Candidates, Canonical, InBatch, InBatchSoftmax, Vocabulary
 from zhat.objectives.classification import CrossEntropy, InstanceDiscrimination
 from zhat.objectives.contrastive import Dot, InfoNCE, NegativeLp
+from zhat.objectives.each import Each
 from zhat.objectives.language import NegativeSampling, NextWord, WordSoftmax
 from zhat.objectives.oracle import Supervised
 
@@ -31,6 +32,7 @@ __all__ = [
     "AllLabels",
     "InBatch",
     "Vocabulary",
+    "Each",
     "from_arrays",
     "from_torch",
     "from_sklearn",

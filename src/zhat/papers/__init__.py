@@ -1,4 +1,7 @@
-"""The papers: data, no machinery. Each module holds one `PAPER`; adding a paper adds one file."""
+"""The papers: data, no machinery. Each module holds one `PAPER`; adding a paper adds one file.
+
+A module whose name begins with an underscore holds parts of one.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ __all__ = ["names", "paper"]
 
 def names() -> tuple[str, ...]:
     """The keys of the papers that can be reproduced."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")))
 
 
 def paper(name: str) -> Paper:

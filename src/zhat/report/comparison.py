@@ -240,6 +240,11 @@ def _compared(result: TableResult) -> str:
     )
 
 
+def _aligned(row: RowResult) -> str:
+    one, two = zip(*row.aligned, strict=True)
+    return figures.scatter(one, two, "model 1", "model 2, mapped", "first coordinate")
+
+
 def _detail(row: RowResult, result: Tabled) -> dict[str, Any]:
     losses = [(f"seed {s}", c.steps, c.loss) for s, c in zip(row.seeds, row.curves, strict=True)]
     seen = [(f"seed {s}", c.watched_steps, c.watched) for s, c in zip(row.seeds, row.curves, strict=True) if c.watched]
@@ -250,5 +255,7 @@ def _detail(row: RowResult, result: Tabled) -> dict[str, Any]:
         "held_out": ", ".join(f"{v:.2f}" for v in row.learned.held_out),
         "loss": Markup(figures.lines(losses, "step", "loss")) if losses else None,
         "watched": Markup(figures.lines(seen, "step", name, y_range=(0, 1))) if seen else None,
+        "watched_name": {"affine R2": "Held-out R² up to an affine map"}.get(name, name[:1].upper() + name[1:]),
+        "aligned": Markup(_aligned(row)) if row.aligned else None,
         "settings": result.settings.get(row.name, {}),
     }
