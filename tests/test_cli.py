@@ -424,3 +424,30 @@ def test_mistakes_in_an_audit_are_exit_code_2_and_one_sentence(tmp_path, words):
     assert shown.exit_code == 2, shown.output
     assert shown.stderr.startswith("zhat: ")
     assert shown.stdout == ""
+
+
+def test_several_inputs_give_a_matrix_within_80_columns(tmp_path):
+    old, new, other = audited(tmp_path)
+    wide = [old, new, other, old, new, other]
+    shown = zhat("audit", *wide, "--report", str(tmp_path / "page.html"))
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.startswith("15 pairs of 6 inputs: 2 identity, 4 orthogonal, 9 unrelated.")
+    assert max(len(line.rstrip()) for line in shown.stdout.splitlines()) <= 80
+    assert "to F" in shown.output
+    assert "From each to each other" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    found = from_json(zhat("audit", old, new, other, "--json").stdout)
+    documented = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8").split("## JSON")[1]
+    for name in vars(found):
+        assert f"`{name}`" in documented
+
+
+def test_several_inputs_pass_one_gate_and_have_no_adapter(tmp_path):
+    old, new, other = audited(tmp_path)
+    assert zhat("audit", old, new, new, "--require", "orthogonal").exit_code == 0
+    failed = zhat("audit", old, new, other, "--require", "affine")
+    assert failed.exit_code == 1
+    assert failed.stderr.startswith("gate failed: 4 of 6 ordered pairs | old.npy to other.npy: required affine")
+    refused = zhat("audit", old, new, other, "--adapter", str(tmp_path / "map.safetensors"))
+    assert refused.exit_code == 2
+    assert "Give two" in refused.stderr
+    assert zhat("audit", old).exit_code == 2

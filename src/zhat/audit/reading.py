@@ -100,26 +100,36 @@ def embeddings(source: Any, *, key: str | None = None, ids: Any = None, name: st
     return found if inside is not None else _named(found, ids)
 
 
-def joined(a: Embeddings, b: Embeddings) -> tuple[Embeddings, Embeddings]:
-    """The two with the same rows in the same order: by their ids where both have them, else as they come."""
-    if a.ids is None or b.ids is None:
-        if a.rows != b.rows:
-            raise BadInput(
-                f"{a.name} has {a.rows} rows and {b.name} has {b.rows}; they are paired row by row. "
-                "Give --ids to join rows of different order or number."
-            )
-        return a, b
-    for one in (a, b):
-        if len(np.unique(np.asarray(one.ids))) < one.rows:
+def joined(*sources: Embeddings) -> tuple[Embeddings, ...]:
+    """All of them with the same rows in the same order: by their ids where all have them, else as they come."""
+    first, *others = sources
+    if any(one.ids is None for one in sources):
+        for other in others:
+            if first.rows != other.rows:
+                raise BadInput(
+                    f"{first.name} has {first.rows} rows and {other.name} has {other.rows}; they are paired row by "
+                    "row. Give --ids to join rows of different order or number."
+                )
+        return sources
+    ids = [np.asarray(one.ids) for one in sources]
+    for one, own in zip(sources, ids, strict=True):
+        if len(np.unique(own)) < one.rows:
             raise BadInput(f"the ids of {one.name} must be unique, but some occur twice. Give one id for each row.")
-    left, right = np.asarray(a.ids), np.asarray(b.ids)
-    if left.dtype.kind != right.dtype.kind:
-        left, right = left.astype(str), right.astype(str)
-    common, rows_a, rows_b = np.intersect1d(left, right, assume_unique=True, return_indices=True)
-    if len(common) == 0:
-        raise BadInput(f"no id of {a.name} occurs in {b.name}. Are these ids of the same rows?")
-    order = np.argsort(rows_a)  # read the first file from its start to its end
-    return _picked(a, rows_a[order]), _picked(b, rows_b[order])
+    if len({own.dtype.kind for own in ids}) > 1:
+        ids = [own.astype(str) for own in ids]
+    common = ids[0]
+    for other, own in zip(others, ids[1:], strict=True):
+        common = common[np.isin(common, own)]  # in the order of the first file, which is read from start to end
+        if len(common) == 0:
+            raise BadInput(f"no id of {first.name} occurs in {other.name}. Are these ids of the same rows?")
+    return tuple(_picked(one, _places(own, common)) for one, own in zip(sources, ids, strict=True))
+
+
+def _places(ids: Rows, wanted: Rows) -> Rows:
+    """Where the wanted ids stand, each of which occurs once."""
+    order = np.argsort(ids)
+    places: Rows = order[np.searchsorted(ids, wanted, sorter=order)]
+    return places
 
 
 def _picked(source: Embeddings, rows: Rows) -> Embeddings:
