@@ -24,8 +24,8 @@ PUBLIC = {
     "zhat.training": "train Run Constant Cosine Plateau Annealed",
     "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Paper "
     "Reading Trained HeadToVectors OffScale HeadOffScale",
-    "zhat.audit": "audit examine audit_all examine_all gathered Examined Embeddings embeddings joined Adapter adapt "
-    "read_adapter Gate read_gate",
+    "zhat.audit": "audit examine audit_all examine_all gathered audit_models Examined Embeddings embeddings joined "
+    "Adapter adapt read_adapter Gate read_gate",
     "zhat.papers": "names paper",
     "zhat.theory": "predict check_head diversity compare_models Theorem THEOREMS",
     "zhat.report": "write render write_comparison write_audit",

@@ -277,12 +277,19 @@ def report(
 @_door
 def audit(
     inputs: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="A B [C …]",
             help="Embeddings of the same rows: .npy, .npz, .safetensors, .csv, .parquet, or folders of such files.",
         ),
-    ],
+    ] = None,
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(help="Instead of inputs, twice: a Hugging Face folder with safetensors weights."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="What both models are shown: .npy of tokens or images, .txt of texts.")
+    ] = None,
     key: Annotated[str | None, typer.Option(help="Which array, for files that hold several.")] = None,
     ids: Annotated[
         list[str] | None,
@@ -305,10 +312,23 @@ def audit(
 
     Identical, permuted, rotated, linear, affine, only nonlinearly related, unrelated; or that these rows cannot tell,
     and how many would. Each class is fitted on some rows and read on others, with an interval and a chance level.
-    More than two inputs give a matrix: every one from every other one; a gate then asks all of them.
+    More than two inputs give a matrix: every one from every other one; a gate then asks all of them. Two models with
+    --data are compared layer by layer.
     """
     from zhat import audit as room
 
+    inputs = inputs or []
+    if model or data is not None:
+        if model is None or inputs or len(model) != 2 or data is None or any((key, ids, recall is not None, adapter)):
+            raise BadInput(
+                "models are compared with: zhat audit --model A --model B --data FILE; --require, --min, --gate, "
+                "--report, --json and --seed may follow, but no inputs, --key, --ids, --recall or --adapter."
+            )
+        asked = _gate(gate, require, min_)
+        if asked is not None and asked.min_recall is not None:
+            raise BadInput("min_recall is asked of embeddings, not of the layers of models.")
+        _tell(room.audit_models(model[0], model[1], data, seed=seed), asked, report, json)
+        return
     if len(inputs) < 2:
         raise BadInput(f"an audit compares at least two inputs, but {len(inputs)} came: zhat audit A B.")
     if adapter is not None and len(inputs) > 2:
@@ -564,7 +584,10 @@ _ROOMS = {
             *("CCA", "SVCCA", "PWCCA", "CKA", "Procrustes", "similarities", "linear_r2_both_ways"),
         ),
     ),
-    "audit": ("zhat.audit", ("audit", "examine", "audit_all", "examine_all", "embeddings", "adapt", "Adapter", "Gate")),
+    "audit": (
+        "zhat.audit",
+        ("audit", "examine", "audit_all", "examine_all", "audit_models", "embeddings", "adapt", "Adapter", "Gate"),
+    ),
     "theorems": ("zhat.theory", ()),
     "classes": ("zhat.equivalence", ()),
 }

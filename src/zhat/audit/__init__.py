@@ -8,6 +8,7 @@ these rows cannot tell; `audit_all` says it of every ordered pair of several. `e
 from zhat.audit.adapter import Adapter, adapt, read_adapter
 from zhat.audit.gate import Gate, read_gate
 from zhat.audit.matrix import audit_all, examine_all, gathered
+from zhat.audit.models import audit_models
 from zhat.audit.reading import Embeddings, embeddings, joined
 from zhat.audit.verdict import Examined, audit, examine
 
@@ -17,6 +18,7 @@ __all__ = [
     "audit_all",
     "examine_all",
     "gathered",
+    "audit_models",
     "Examined",
     "Embeddings",
     "embeddings",
