@@ -481,3 +481,32 @@ def test_models_are_compared_layer_by_layer(tmp_path):
         refused = zhat(*wrong)
         assert refused.exit_code == 2
         assert "models are compared with: zhat audit --model A --model B --data FILE" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["truncated", "corrupt", "pickled", "objects", "text", "no rows", "empty", "NaN", "mismatched", "cut tensors"],
+)
+def test_a_bad_input_is_exit_code_2_one_sentence_and_no_output(tmp_path, what):
+    from tests.audit.test_reading import bad
+
+    old, new, _ = audited(tmp_path)
+    (tmp_path / "bad").mkdir()
+    if what in ("NaN", "mismatched"):
+        spoiled = np.load(new)
+        spoiled[300, 1] = np.nan
+        np.save(tmp_path / "bad" / "x.npy", spoiled if what == "NaN" else np.load(new)[:500])
+        wrong = tmp_path / "bad" / "x.npy"
+    else:
+        wrong = bad(tmp_path / "bad", what)
+    before = sorted(tmp_path.rglob("*"))
+    asked = ("--report", str(tmp_path / "page.html"), "--adapter", str(tmp_path / "map.safetensors"))
+    shown = zhat("audit", old, str(wrong), *asked)
+    several = zhat("audit", old, new, str(wrong), *asked[:2], "--json")
+    for refused in (shown, several):
+        assert refused.exit_code == 2, refused.output
+        assert refused.stdout == ""
+        assert refused.stderr.startswith("zhat: ")
+        assert refused.stderr.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+    assert not os.path.exists("/tmp/zhat-was-here")

@@ -280,7 +280,7 @@ def audit(
         list[Path] | None,
         typer.Argument(
             metavar="A B [C …]",
-            help="Embeddings of the same rows: .npy, .npz, .safetensors, .csv, .parquet, or folders of such files.",
+            help="Embeddings of the same rows: .npy, .npz, .safetensors, .csv, .parquet, .arrow, or folders of them.",
         ),
     ] = None,
     model: Annotated[
