@@ -28,8 +28,8 @@ PUBLIC = {
     "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Family Model "
     "Compared WordsAgree LayersAgree pretrained Paper "
     "Reading Trained HeadToVectors OffScale HeadOffScale Alike LeastAlike Chance FirstComponents LinearR2 TwoRoads",
-    "zhat.audit": "audit examine Examined Embeddings embeddings joined Adapter adapt read_adapter Gate read_gate "
-    "decode",
+    "zhat.audit": "audit examine audit_all examine_all gathered audit_models Examined Embeddings embeddings joined "
+    "Adapter adapt read_adapter Gate read_gate decode",
     "zhat.papers": "names paper",
     "zhat.theory": "predict check_head diversity compare_models Theorem THEOREMS",
     "zhat.report": "write render write_comparison write_audit write_decode",

@@ -307,14 +307,24 @@ def report(
 @app.command()
 @_door
 def audit(
-    a: Annotated[
-        Path, typer.Argument(help="Embeddings to map from: .npy, .npz, .safetensors, .csv, .parquet, a folder.")
-    ],
-    b: Annotated[Path, typer.Argument(help="Embeddings of the same rows to map to.")],
+    inputs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="A B [C …]",
+            help="Embeddings of the same rows: .npy, .npz, .safetensors, .csv, .parquet, .arrow, or folders of them.",
+        ),
+    ] = None,
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(help="Instead of inputs, twice: a Hugging Face folder with safetensors weights."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="What both models are shown: .npy of tokens or images, .txt of texts.")
+    ] = None,
     key: Annotated[str | None, typer.Option(help="Which array, for files that hold several.")] = None,
     ids: Annotated[
         list[str] | None,
-        typer.Option(help="Join rows by id: a key or column in both files, or twice: a file of ids for each."),
+        typer.Option(help="Join rows by id: a key or column in all files, or a file of ids for each input."),
     ] = None,
     require: Annotated[str | None, typer.Option(help="Fail unless the verdict is this class or a tighter one.")] = None,
     min_: Annotated[float | None, typer.Option("--min", help="Fail if the held-out R2 is below.")] = None,
@@ -324,7 +334,7 @@ def audit(
     recall: Annotated[
         int | None, typer.Option(help="Report recall@K of a search among old rows behind the map.")
     ] = None,
-    adapter: Annotated[Path | None, typer.Option(help="Keep the map as this .safetensors file.")] = None,
+    adapter: Annotated[Path | None, typer.Option(help="Keep the map from A to B as this .safetensors file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML page.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     seed: Annotated[int, typer.Option(help="Of the sample and the chance level.")] = 0,
@@ -333,38 +343,120 @@ def audit(
 
     Identical, permuted, rotated, linear, affine, only nonlinearly related, unrelated; or that these rows cannot tell,
     and how many would. Each class is fitted on some rows and read on others, with an interval and a chance level.
+    More than two inputs give a matrix: every one from every other one; a gate then asks all of them. Two models with
+    --data are compared layer by layer.
     """
-    from dataclasses import replace
-
     from zhat import audit as room
-    from zhat import report as pages
-    from zhat.audit.gate import equivalence
-    from zhat.results import to_json
 
-    if gate is not None and (require is not None or min_ is not None):
+    inputs = inputs or []
+    if model or data is not None:
+        if model is None or inputs or len(model) != 2 or data is None or any((key, ids, recall is not None, adapter)):
+            raise BadInput(
+                "models are compared with: zhat audit --model A --model B --data FILE; --require, --min, --gate, "
+                "--report, --json and --seed may follow, but no inputs, --key, --ids, --recall or --adapter."
+            )
+        asked = _gate(gate, require, min_)
+        if asked is not None and asked.min_recall is not None:
+            raise BadInput("min_recall is asked of embeddings, not of the layers of models.")
+        _tell(room.audit_models(model[0], model[1], data, seed=seed), asked, report, json)
+        return
+    if len(inputs) < 2:
+        raise BadInput(f"an audit compares at least two inputs, but {len(inputs)} came: zhat audit A B.")
+    if adapter is not None and len(inputs) > 2:
+        raise BadInput(f"an adapter goes from one input to another, but {len(inputs)} came. Give two.")
+    asked = _gate(gate, require, min_)
+    if ids is not None and len(ids) not in (1, len(inputs)):
+        raise BadInput(f"--ids is given once, or once for each of {len(inputs)} inputs, but {len(ids)} came.")
+    by = ids[0] if ids is not None and len(ids) == 1 else ids
+    if len(inputs) == 2:
+        found: tuple[room.Examined, ...] = (room.examine(inputs[0], inputs[1], key=key, ids=by, seed=seed),)
+    else:
+        found = room.examine_all(inputs, key=key, ids=by, seed=seed)
+    if recall is not None or (asked is not None and asked.min_recall is not None):
+        found = tuple(e if e.result.score is None else e.searched(10 if recall is None else recall) for e in found)
+    _tell(found[0].result if len(inputs) == 2 else room.gathered(found), asked, report, json)
+    if adapter is not None:
+        _complain(f"Adapter: {found[0].adapter().write(adapter)}")
+
+
+def _gate(file: Path | None, require: str | None, least: float | None) -> Any:
+    """The gate that was asked for; None where none was."""
+    from zhat import audit as room
+    from zhat.audit.gate import equivalence
+
+    if file is not None and (require is not None or least is not None):
         raise BadInput("give either --gate or --require and --min, not both.")
-    asked = room.read_gate(gate) if gate is not None else None
-    if require is not None or min_ is not None:
-        asked = room.Gate(require=None if require is None else equivalence(require), min=min_)
-    if ids is not None and len(ids) > 2:
-        raise BadInput(f"--ids is given once or twice, but {len(ids)} came.")
-    found = room.examine(a, b, key=key, ids=ids[0] if ids is not None and len(ids) == 1 else ids, seed=seed)
-    result = found.result
-    if result.score is not None and (recall is not None or (asked is not None and asked.min_recall is not None)):
-        result = replace(result, beyond=(*result.beyond, found.recall(10 if recall is None else recall)))
-    passed, line = asked(result) if asked is not None else (True, "")
+    if file is not None:
+        return room.read_gate(file)
+    if require is None and least is None:
+        return None
+    return room.Gate(require=None if require is None else equivalence(require), min=least)
+
+
+def _tell(result: Any, gate: Any, report: Path | None, json: bool) -> None:
+    """Print an audit, write its page, and end with exit code 1 where it fails its gate."""
+    from zhat import report as pages
+    from zhat.results import AuditResult, to_json
+
+    passed, line = gate(result) if gate is not None else (True, "")
     if json:
         print(to_json(result))
-    else:
+    elif isinstance(result, AuditResult):
         _show_audit(result, Console())
+    else:
+        _show_audits(result, Console())
     if report is not None:
         _complain(f"Page: {pages.write_audit(result, report)}")
     if line:
         _complain(line)
-    if adapter is not None:
-        _complain(f"Adapter: {found.adapter().write(adapter)}")
     if not passed:
         raise typer.Exit(1)
+
+
+_AT_ONCE = 5  # columns of a matrix that fit into 80 characters
+
+
+def _show_audits(result: Any, console: Console) -> None:
+    """A matrix of verdicts, or one line for each layer."""
+    from zhat.results import AuditMatrix, letter
+
+    console.print(f"[bold]{escape(result.sentence)}[/bold]", highlight=False)
+    if isinstance(result, AuditMatrix):
+        m = len(result.names)
+        for first in range(0, m, _AT_ONCE):
+            table = Table(box=None, padding=(0, 1))
+            table.add_column("from")
+            shown = range(first, min(m, first + _AT_ONCE))
+            for j in shown:
+                table.add_column(f"to {letter(j)}", no_wrap=True)
+            for i in range(m):
+                table.add_row(letter(i), *("" if i == j else _cell(result[i, j]) for j in shown))
+            console.print(table)
+        for i, name in enumerate(result.names):
+            console.print(f"{letter(i)}  {name}, {result.dims[i]} columns", highlight=False, markup=False)
+    else:
+        table = Table()
+        for name in ("layer", "verdict", "R²", "95% interval"):
+            table.add_column(name, justify="left" if name in ("layer", "verdict") else "right")
+        for (a, b), audit in zip(result.layers, result.audits, strict=True):
+            score = audit.score
+            ends = "" if score is None or score.low is None else escape(f"[{score.low:.4f}, {score.high:.4f}]")
+            value = "" if score is None else f"{score.value:.4f}"
+            table.add_row(escape(a if a == b else f"{a} → {b}"), audit.verdict, value, ends)
+        console.print(table)
+    console.print(
+        f"{result.audits[0].n:,} rows. R² of the class found on held-out rows; of affine maps where the\n"
+        "verdict is nonlinear.",
+        style="dim",
+        highlight=False,
+    )
+    for note in dict.fromkeys(note for audit in result.audits for note in audit.notes):
+        console.print(f"note: {note}", highlight=False, markup=False)
+
+
+def _cell(audit: Any) -> str:
+    word = audit.verdict.replace("d permutation", "d perm.")
+    return word if audit.score is None else f"{word}\n{audit.score.value:.4f}"
 
 
 def _show_audit(result: Any, console: Console) -> None:
@@ -681,7 +773,13 @@ _ROOMS = {
             ),
         ),
     ),
-    "audit": ("zhat.audit", ("audit", "examine", "embeddings", "adapt", "Adapter", "Gate", "decode")),
+    "audit": (
+        "zhat.audit",
+        (
+            *("audit", "examine", "audit_all", "examine_all", "audit_models", "embeddings", "adapt", "Adapter", "Gate"),
+            "decode",
+        ),
+    ),
     "theorems": ("zhat.theory", ()),
     "classes": ("zhat.equivalence", ()),
 }

@@ -703,6 +703,9 @@ class AuditResult:
         drift_covariance: distance of the covariances over the size of that of a; None where dimensions differ.
         notes: what is odd about the rows.
         provenance: versions, date, settings.
+        residuals: what the map leaves unexplained, mean squared error over variance: one line for each held-out piece
+            of the rows, in it one number for each column of b that varies, or for some neighbouring ones.
+        recall: recall@k behind the map for several k.
     """
 
     verdict: str
@@ -727,6 +730,8 @@ class AuditResult:
     drift_covariance: float | None
     notes: tuple[str, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    residuals: tuple[tuple[float, ...], ...] = ()
+    recall: tuple[Score, ...] = ()
 
     @property
     def score(self) -> Score | None:
@@ -939,8 +944,90 @@ class Consistency:
 
 
 _DECODED = (Consistency, FactorScore, DecodeResult, Disentanglement)
-_JUDGED = (*_DECODED, Score, Profile, Answer, Prediction, Spread, HeadCheck, Diversity, ModelPair, AuditResult)
-_RECORDED = (*_JUDGED, Curve, Picture, Record)
+
+
+def letter(i: int) -> str:
+    """A short name for one of several inputs: A to Z, then A1, B1, …"""
+    return chr(ord("A") + i % 26) + (str(i // 26) if i >= 26 else "")
+
+
+VERDICTS = (*(e.value for e in Equivalence if e <= AFFINE), "nonlinear", "unrelated", "cannot tell")
+"""Every verdict of an audit, from the tightest relation to none."""
+
+
+@dataclass(frozen=True)
+class AuditMatrix:
+    """Verdicts on every ordered pair of several matrices of embeddings of the same rows.
+
+    Pairs are ordered because a map may lose directions one way and have nothing to lose the other way.
+
+    Attributes:
+        names: of the embeddings.
+        dims: columns of each.
+        n: rows in all of them.
+        audits: from the first to each other one, then from the second to each other one, and so on.
+        provenance: versions, date, seed.
+    """
+
+    names: tuple[str, ...]
+    dims: tuple[int, ...]
+    n: int
+    audits: tuple[AuditResult, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, pair: tuple[int, int]) -> AuditResult:
+        """The audit from one of them to another, both counted from 0."""
+        a, b = pair
+        if a == b or not (0 <= a < len(self.names) and 0 <= b < len(self.names)):
+            raise BadInput(f"a pair is two different numbers below {len(self.names)}, but {pair} came.")
+        return self.audits[a * (len(self.names) - 1) + b - (b > a)]
+
+    @property
+    def sentence(self) -> str:
+        """How many pairs have which verdict, the looser one of both directions."""
+        m = len(self.names)
+        looser = [max((self[i, j].verdict, self[j, i].verdict), key=VERDICTS.index) for i in range(m) for j in range(i)]
+        said = ", ".join(f"{looser.count(v)} {v}" for v in VERDICTS if v in looser)
+        return f"{len(looser)} pairs of {m} inputs: {said}."
+
+    def __str__(self) -> str:
+        return "\n".join([self.sentence, *(a.sentence for a in self.audits)])
+
+
+@dataclass(frozen=True)
+class LayerAudit:
+    """Two models on the same data, layer by layer.
+
+    Attributes:
+        a: name of the model mapped from.
+        b: name of the model mapped to.
+        data: name of the data.
+        layers: pairs of layers, from the first to the last: names in a and in b.
+        audits: of the features of each pair.
+        provenance: versions, date, seed.
+    """
+
+    a: str
+    b: str
+    data: str
+    layers: tuple[tuple[str, str], ...]
+    audits: tuple[AuditResult, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        """How many layers have which verdict."""
+        found = [audit.verdict for audit in self.audits]
+        said = ", ".join(f"{found.count(v)} {v}" for v in VERDICTS if v in found)
+        return f"{len(found)} layers of {self.a} and {self.b} on {self.data}: {said}."
+
+    def __str__(self) -> str:
+        return "\n".join([self.sentence, *(a.sentence for a in self.audits)])
+
+
+_JUDGED = (Score, Profile, Answer, Prediction, Spread, HeadCheck, Diversity, ModelPair)
+_AUDITED = (AuditResult, AuditMatrix, LayerAudit, *_DECODED)
+_RECORDED = (*_JUDGED, *_AUDITED, Curve, Picture, Record)
 _COMPARED = (Published, Measured, RowResult, TableResult, SweepResult)
 _FAMILY = (ModelRecord, Agreement, WordMap, FamilyResult)
 _KINDS: dict[str, type] = {kind.__name__: kind for kind in (*_RECORDED, *_COMPARED, *_FAMILY)}

@@ -100,7 +100,7 @@ def _step(
         up_to=up_to,
         shift=up_to is AFFINE,
         low=1 - high if math.isfinite(high) else None,
-        high=1 - low if math.isfinite(low) else None,
+        high=min(1.0, 1 - low) if math.isfinite(low) else None,
         chance=1 - float(by_chance.mean()),
         chance_high=1 - float(by_chance.mean()) + 1.645 * float(by_chance.std()),
         n=whole.n,
