@@ -6,8 +6,10 @@ import pytest
 import torch
 
 import zhat
-from zhat.audit import decode
+from zhat.audit import decode, embeddings
+from zhat.audit.decoded import _halves
 from zhat.errors import BadInput, TooFewRows, UnknownName
+from zhat.metrics import Factor
 from zhat.results import from_json, to_json
 
 
@@ -80,6 +82,8 @@ def test_copies_stay_on_one_side_of_the_split():
     doubled = np.concatenate([h, h])
     fresh = np.random.default_rng(2).normal(size=200)
     twice = {"noise": np.concatenate([fresh, fresh])}
+    held_out = _halves(embeddings(doubled), [Factor.real("noise", twice["noise"])], "auto", 0)[0]
+    assert torch.equal(held_out[:200], held_out[200:])
     found = decode(doubled, twice)
     assert found.effective == 200
     assert "200 of 400 rows of h occur before; copies were kept on one side" in found.notes[0]

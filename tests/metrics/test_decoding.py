@@ -172,6 +172,14 @@ def test_intervals_hold_the_score_and_shrink_with_rows():
     assert widths[1] < widths[0] / 3
 
 
+@pytest.mark.parametrize("n", [800, 20_000])  # one by one, and in groups
+def test_an_interval_is_as_wide_as_the_binomial_says(n):
+    random, h, held_out = rows(n)
+    score = decoded(h, [Factor.categorical("b", random.integers(0, 2, n))], held_out, repeats=400).scores[0]
+    wanted = 2 * 1.96 * math.sqrt(0.25 / (n / 2))
+    assert score.high - score.low == pytest.approx(wanted, rel=0.2)
+
+
 def test_associations_are_correlations():
     random, h, held_out = rows()
     z, group = h[:, 0] + random.normal(size=600), random.integers(0, 3, 600)
