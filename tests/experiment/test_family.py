@@ -106,6 +106,8 @@ def test_rows_can_be_chosen_and_mistakes_are_told(tmp_path):
     assert len(result.rows) == 3
     assert [len(a.values) for a in result.agreements] == [3, 3]
     assert not result.words
+    *_, judged = reproduce(FAMILY, budget="short", rows=["W3"], out=tmp_path / "runs")
+    assert judged.holds is None  # the claim is about W2
     with pytest.raises(UnknownName, match="no row named 'W9'. Known: W2, W3"):
         list(reproduce(FAMILY, budget="trial", rows=["W9"], out=tmp_path / "runs"))
     with pytest.raises(BadInput, match="one model came. Ask for at least two seeds"):

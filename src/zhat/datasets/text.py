@@ -13,9 +13,11 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain, repeat
 from pathlib import Path
 from typing import ClassVar, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,7 +27,7 @@ from zhat.dgp.batch import Batch
 from zhat.errors import BadInput
 
 UNKNOWN = "<unknown>"
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+|[.,;:!?]")
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*|\d+|[.,;:!?]")
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Corpus:
 
 def split(text: str) -> list[str]:
     """The words and marks of a text, in order, lower-case."""
-    return [word.replace("’", "'") for word in _WORD.findall(text.lower())]
+    return _WORD.findall(text.lower().replace("’", "'"))
 
 
 @dataclass(frozen=True)
@@ -153,11 +155,13 @@ def _documents(corpus: Corpus, path: Path) -> tuple[tuple[str, str], ...]:
 def _read(corpus: Corpus, path: Path) -> tuple[tuple[str, ...], dict[str, Tensor]]:
     """The vocabulary and the numbers of both parts."""
     begins, ends = ([split(text) for text in texts] for texts in zip(*_documents(corpus, path), strict=True))
-    count = Counter(word for words in begins for word in words)
+    count = Counter(chain.from_iterable(begins))
     kept = [word for word, _ in sorted(count.items(), key=lambda item: (-item[1], item[0]))[: corpus.words - 1]]
     number = {word: i for i, word in enumerate(kept, start=1)}
     parts = {
-        name: torch.tensor([number.get(word, 0) for words in texts for word in words])
+        name: torch.from_numpy(
+            np.fromiter(map(number.get, chain.from_iterable(texts), repeat(0)), dtype=np.int64)  # 0 where unknown
+        )
         for name, texts in (("train", begins), ("held out", ends))
     }
     return (UNKNOWN, *kept), parts

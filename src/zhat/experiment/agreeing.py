@@ -61,12 +61,11 @@ class WordsAgree:
         holds, claim = self._claim(by_row, agreements)
         return Compared(tuple(agreements), holds, claim, tuple(maps))
 
-    def _claim(self, by_row: dict[str, list[Model]], agreements: Sequence[Agreement]) -> tuple[bool, str]:
+    def _claim(self, by_row: dict[str, list[Model]], agreements: Sequence[Agreement]) -> tuple[bool | None, str]:
         titles = {m.row.title for name in self.consistent for m in by_row.get(name, []) if m.row is not None}
         judged = [a for a in agreements if a.group in titles and a.name.endswith("g(y)")]
         said = "; ".join(f"{a.mean:.3f} for {a.group}" for a in agreements if a.name.endswith("g(y)"))
-        holds = bool(judged) and all(a.mean >= self.least for a in judged)
-        return holds, (
+        return all(a.mean >= self.least for a in judged) if judged else None, (
             f"mean CCA of the words of two models trained apart: {said}. At least {self.least} is asked of those whose "
             "objective has the canonical form"
         )

@@ -49,13 +49,13 @@ class Compared:
 
     Attributes:
         agreements: how alike the models are, in one respect each.
-        holds: whether the paper's claim holds.
+        holds: whether the paper's claim holds; None where the models it is about are not among those compared.
         claim: the claim in words, with our numbers.
         words: what the figure draws of word models.
     """
 
     agreements: tuple[Agreement, ...]
-    holds: bool
+    holds: bool | None
     claim: str
     words: tuple[WordMap, ...] = ()
 
