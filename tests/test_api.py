@@ -14,6 +14,7 @@ PUBLIC = {
     "zhat.dgp": "Space Real Sphere Box Product Distribution Uniform Normal Laplace GeneralizedNormal Conditional "
     "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Batch Pairs "
     "Clusters Sectors",
+    "zhat.datasets": "recorded CIFAR10 Patches",
     "zhat.encoders": "mlp output OntoBox OntoSphere Pair Towers",
     "zhat.objectives": "InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised InBatchSoftmax Canonical "
     "Candidates AllLabels InBatch Vocabulary Each from_arrays from_torch from_sklearn from_huggingface",

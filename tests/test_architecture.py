@@ -16,7 +16,7 @@ DRAWING = (
     ("papers",),
     ("experiment", "audit"),
     ("training", "theory", "runs"),
-    ("encoders", "objectives", "metrics"),
+    ("encoders", "objectives", "metrics", "datasets"),
     ("dgp", "kernels"),
     ("results", "randomness", "citing"),
     ("_checks", "_files"),

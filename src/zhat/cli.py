@@ -149,6 +149,9 @@ def reproduce(
     executor: Annotated[
         str | None, typer.Option(help="Spread rows: processes:4, or dask://HOST:PORT (needs zhat[dask]).")
     ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder of recorded data; the variable ZHAT_DATA if not given.")
+    ] = None,
 ) -> None:
     """Regenerate a paper's tables and figures, published and measured side by side.
 
@@ -168,6 +171,8 @@ def reproduce(
     parts = found.parts if table is None and figure is None else _numbered(found, table, figure)
     if row:
         parts = _holding(parts, row)
+    if data is not None:
+        _lies_in(data)
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     console = Console()
     for part in parts:
@@ -201,6 +206,17 @@ def reproduce(
 
 def _numbered(paper: Any, table: str | None, figure: str | None) -> Any:
     return paper.numbered("table", table) if table is not None else paper.numbered("figure", figure)
+
+
+def _lies_in(data: Path) -> None:
+    """Let recorded data be read from this folder, here and in the processes that are started."""
+    import os
+
+    from zhat.datasets.place import VARIABLE
+
+    if not data.is_dir():
+        raise BadInput(f"--data must be the folder of recorded data, but {data} is none.")
+    os.environ[VARIABLE] = str(data.resolve())
 
 
 def _holding(parts: Any, rows: list[str]) -> Any:
@@ -473,6 +489,7 @@ _ROOMS = {
     "conditionals": ("zhat.dgp", ("VonMisesFisher", "Around")),
     "mixings": ("zhat.dgp", ("InvertibleMLP", "Linear", "Orthogonal", "Embedding")),
     "processes": ("zhat.dgp", ("Pairs", "Clusters", "Sectors")),
+    "datasets": ("zhat.datasets", ("CIFAR10", "Patches")),
     "encoders": ("zhat.encoders", ("mlp", "Pair", "Towers")),
     "objectives": (
         "zhat.objectives",
@@ -553,22 +570,20 @@ def list_(
 def _list_paper(paper: Any, device: str, console: Console) -> None:
     import torch
 
-    from zhat.experiment import seconds_per_step
-    from zhat.progress import clock
-
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     console.print(f"[bold]{paper.key}[/bold]: {paper.title}", highlight=False)
-    measured: dict[Any, float] = {}
+    measured: dict[Any, float | None] = {}
     for part in paper.parts:
-        times: dict[str, dict[str, float]] = {}
+        times: dict[str, dict[str, float | None]] = {}
         needed = part.needed(part.rows)
         with console.status(f"measuring a few steps of {part.label} on {where}"):
             for row in needed:
                 for budget in row.budgets:
                     key = (row.encoder, row.objective, budget.batch, budget.precision)
                     if key not in measured:
-                        measured[key] = seconds_per_step(row, budget, seeds=1, device=where)
-                    times.setdefault(row.name, {})[budget.name] = measured[key] * budget.steps * budget.seeds
+                        measured[key] = _step_time(row, budget, where)
+                    step = measured[key]
+                    times.setdefault(row.name, {})[budget.name] = step and step * budget.steps * budget.seeds
         budgets = [budget.name for budget in part.rows[0].budgets]
         table = Table(title=f"{part.label}, {part.score} in percent", title_justify="left")
         table.add_column("row", no_wrap=True)
@@ -577,19 +592,42 @@ def _list_paper(paper: Any, device: str, console: Console) -> None:
         for name in budgets:
             table.add_column(name, no_wrap=True, justify="right")
         for row in needed:
-            spent = [clock(times[row.name][name]) for name in budgets]
+            spent = [_told(times[row.name].get(name)) for name in budgets]
             table.add_row(row.name, escape(row.title), str(row.published or "–"), *spent)
-        total = [clock(sum(each[name] for each in times.values())) for name in budgets]
+        every = {name: [each.get(name) for each in times.values()] for name in budgets}
+        total = ["–" if None in found else _told(sum(t for t in found if t)) for found in every.values()]
         table.add_section()
         table.add_row("", "all", "", *total)
         console.print(table, highlight=False)
     seeds = ", ".join(f"{b.name} {b.seeds}" for b in paper.parts[0].rows[0].budgets)
     console.print(
         f"Training time on {where}, one seed's measured step times the seeds of the budget ({seeds});\n"
-        "seeds that share a GPU take less.",
+        "seeds that share a GPU take less. – : recorded data that is not here, or a network too large to try on a CPU.",
         style="dim",
         highlight=False,
     )
+
+
+def _step_time(row: Any, budget: Any, where: str) -> float | None:
+    """Seconds of one step; None where it cannot be measured here."""
+    import torch
+
+    from zhat.experiment import seconds_per_step
+
+    with torch.device("meta"):  # shapes without memory
+        large = sum(p.numel() for p in row.encoder().parameters()) > 2**26
+    if large and where == "cpu":
+        return None
+    try:
+        return seconds_per_step(row, budget, seeds=1, device=where)
+    except BadInput:
+        return None
+
+
+def _told(seconds: float | None) -> str:
+    from zhat.progress import clock
+
+    return "–" if seconds is None else clock(seconds)
 
 
 def main() -> None:
