@@ -736,7 +736,10 @@ _ROOMS = {
     "processes": ("zhat.dgp", ("Pairs", "Clusters", "Sectors")),
     "datasets": (
         "zhat.datasets",
-        ("Arrays", "NextRow", "SameLabel", "GivenPairs", "Augmented", "Corpus", "Windows", "CentreWords"),
+        (
+            *("Arrays", "NextRow", "SameLabel", "GivenPairs", "Augmented"),
+            *("Corpus", "Windows", "CentreWords", "CIFAR10", "Patches"),
+        ),
     ),
     "encoders": ("zhat.encoders", ("mlp", "Pair", "Towers", "ContextSum", "GPT")),
     "objectives": (
@@ -840,25 +843,25 @@ def list_(
 def _list_paper(paper: Any, device: str, console: Console) -> None:
     import torch
 
-    from zhat.experiment import Family, seconds_per_step
-    from zhat.progress import clock
+    from zhat.experiment import Family
 
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     console.print(f"[bold]{paper.key}[/bold]: {paper.title}", highlight=False)
-    measured: dict[Any, float] = {}
+    measured: dict[Any, float | None] = {}
     for part in paper.parts:
         if isinstance(part, Family):
             _list_family(part, console)
             continue
-        times: dict[str, dict[str, float]] = {}
+        times: dict[str, dict[str, float | None]] = {}
         needed = part.needed(part.rows)
         with console.status(f"measuring a few steps of {part.label} on {where}"):
             for row in needed:
                 for budget in row.budgets:
                     key = (row.encoder, row.objective, budget.batch, budget.precision)
                     if key not in measured:
-                        measured[key] = seconds_per_step(row, budget, seeds=1, device=where)
-                    times.setdefault(row.name, {})[budget.name] = measured[key] * budget.steps * budget.seeds
+                        measured[key] = _step_time(row, budget, where)
+                    step = measured[key]
+                    times.setdefault(row.name, {})[budget.name] = step and step * budget.steps * budget.seeds
         budgets = [budget.name for budget in part.rows[0].budgets]
         table = Table(title=f"{part.label}, {part.score} in percent", title_justify="left")
         table.add_column("row", no_wrap=True)
@@ -867,9 +870,10 @@ def _list_paper(paper: Any, device: str, console: Console) -> None:
         for name in budgets:
             table.add_column(name, no_wrap=True, justify="right")
         for row in needed:
-            spent = [clock(times[row.name][name]) for name in budgets]
+            spent = [_told(times[row.name].get(name)) for name in budgets]
             table.add_row(row.name, escape(row.title), str(row.published or "–"), *spent)
-        total = [clock(sum(each[name] for each in times.values())) for name in budgets]
+        every = {name: [each.get(name) for each in times.values()] for name in budgets}
+        total = ["–" if None in found else _told(sum(t for t in found if t)) for found in every.values()]
         table.add_section()
         table.add_row("", "all", "", *total)
         console.print(table, highlight=False)
@@ -879,7 +883,7 @@ def _list_paper(paper: Any, device: str, console: Console) -> None:
     seeds = ", ".join(f"{b.name} {b.seeds}" for b in timed[0].rows[0].budgets)
     console.print(
         f"Training time on {where}, one seed's measured step times the seeds of the budget ({seeds});\n"
-        "seeds that share a GPU take less.",
+        "seeds that share a GPU take less. – : recorded data that is not here, or a network too large to try on a CPU.",
         style="dim",
         highlight=False,
     )
@@ -895,6 +899,28 @@ def _list_family(part: Any, console: Console) -> None:
         told = [f"{b.seeds} x {b.steps:,} steps" for b in row.budgets]
         table.add_row(row.name, escape(row.title), *told)
     console.print(table, highlight=False)
+
+
+def _step_time(row: Any, budget: Any, where: str) -> float | None:
+    """Seconds of one step; None where it cannot be measured here."""
+    import torch
+
+    from zhat.experiment import seconds_per_step
+
+    with torch.device("meta"):  # shapes without memory
+        large = sum(p.numel() for p in row.encoder().parameters()) > 2**26
+    if large and where == "cpu":
+        return None
+    try:
+        return seconds_per_step(row, budget, seeds=1, device=where)
+    except BadInput:
+        return None
+
+
+def _told(seconds: float | None) -> str:
+    from zhat.progress import clock
+
+    return "–" if seconds is None else clock(seconds)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import zhat
 from zhat.dgp import Batch, Sectors
 from zhat.encoders import Pair, Towers, mlp
 from zhat.equivalence import AFFINE, LINEAR
-from zhat.errors import BadInput
+from zhat.errors import BadInput, TooFewRows
 from zhat.experiment import (
     Alike,
     Budget,
@@ -182,6 +182,11 @@ def test_the_page_of_a_pair_speaks_of_two_models(classifiers):
     assert "Are two models of the same world the same" in html
     assert "The two models of seed 0" in html
     assert "raw observations" not in html
+
+
+def test_too_few_rows_are_refused_before_training(tmp_path):
+    with pytest.raises(TooFewRows, match="30 rows cannot tell how alike two models of 2 dimensions are. .* 40 rows"):
+        run(ROW, replace(SHORT, rows=30), seeds=(0,), out=tmp_path, measure=CCA())
 
 
 def test_mistakes_get_a_sentence(tmp_path):

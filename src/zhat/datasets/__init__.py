@@ -1,6 +1,8 @@
 """Recorded data with the same contract as a simulated world: a process that hands over batches."""
 
 from zhat.datasets.arrays import Arrays, Augmented, GivenPairs, NextRow, SameLabel
+from zhat.datasets.cifar10 import CIFAR10
+from zhat.datasets.patches import Patches
 from zhat.datasets.place import recorded
 from zhat.datasets.text import CentreWords, Corpus, Windows
 
@@ -14,4 +16,6 @@ __all__ = [
     "Corpus",
     "Windows",
     "CentreWords",
+    "CIFAR10",
+    "Patches",
 ]

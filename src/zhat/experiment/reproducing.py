@@ -169,7 +169,7 @@ def _assemble(
         "budget": budget,
         "rows": rows,
         "expected": len(chosen),
-        "seconds": sum(records[0].seconds for records in finished.values()),
+        "seconds": sum(_spent(records) for records in finished.values()),
         "settings": {row.name: row.settings(row.budget(budget)) for row in (*part.needed(ready), *ready)},
         "provenance": _provenance(records for records in finished.values()),
         "notes": notes,
@@ -243,11 +243,16 @@ def _row_result(
         identity=identity,
         supervised=supervised,
         curves=tuple(r.curve for r in records),
-        seconds=records[0].seconds,
+        seconds=_spent(records),
         seeds=tuple(r.seed for r in records),
         readings={reading.name: _read(reading, records, judged=budget.judged) for reading in row.readings},
         aligned=_aligned(records[0]) if records[0].raw is None else (),
     )
+
+
+def _spent(records: Sequence[Record]) -> float:
+    """Wall time of all trainings; seeds of one stack share one, and say the same number."""
+    return sum({record.seconds for record in records})
 
 
 def _aligned(record: Record) -> tuple[tuple[float, float], ...]:

@@ -16,7 +16,7 @@ from zhat import _checks, randomness, runs
 from zhat._files import make_folder
 from zhat.encoders import Pair
 from zhat.equivalence import AFFINE
-from zhat.errors import BadInput, RunFailed
+from zhat.errors import BadInput, RunFailed, TooFewRows
 from zhat.experiment.readings import Trained, both
 from zhat.experiment.scoring import Measure, both_ways, compared, has_no_middle, picture
 from zhat.experiment.settings import Budget, Row
@@ -26,6 +26,7 @@ from zhat.theory import predict
 from zhat.training import train
 
 Progress = Callable[[int, int, float], None]
+STACKED = 2**30  # parameters trained in one stack; with gradients and Adam's moments 16 bytes each
 
 
 def run(
@@ -66,7 +67,13 @@ def run(
     if missing:
         make_folder(home)
         worlds = [replace(row.process, seed=seed) for seed in missing]
-        in_pairs = _refuse_few_rows(row, budget, worlds[0])
+        in_pairs, most = _looked_at(row, budget, worlds[0])
+        if len(missing) > most:
+            for i in range(0, len(missing), most):
+                some = missing[i : i + most]
+                run(row, budget, seeds=some, out=out, measure=measure, device=device, keep_weights=keep_weights,
+                    progress=progress, checkpoint_every=checkpoint_every)  # fmt: skip
+            return tuple(runs.read(folder) for folder in folders.values())
         digest = hashlib.sha256(repr(missing).encode()).hexdigest()[:8]
         checkpoint = home / f"checkpoint-{digest}.safetensors"
 
@@ -137,14 +144,25 @@ def run(
     return tuple(runs.read(folder) for folder in folders.values())
 
 
-def _refuse_few_rows(row: Row, budget: Budget, world: object) -> bool:
-    """Say before training, not after it, that the rows for scoring are too few; returns whether this row has pairs."""
+def _looked_at(row: Row, budget: Budget, world: object) -> tuple[bool, int]:
+    """Say before training, not after it, that the rows for scoring are too few.
+
+    Returns:
+        Whether this row trains pairs of models, and how many seeds fit into one stack.
+    """
     encoder = randomness.build(row.encoder, 0, "encoder")
     z, x, h = compared(encoder, world, 2, 0, "cpu")
     in_pairs = isinstance(encoder, Pair)
     for width in (h.shape[1],) if in_pairs else (x.shape[1], h.shape[1]):
         Recovery(AFFINE)._refuse_few(budget.profile_rows, z.shape[1], width)
-    return in_pairs
+    needed = 2 * CCA().rows_needed(z.shape[1], h.shape[1])
+    if in_pairs and budget.rows < needed:
+        raise TooFewRows(
+            f"{budget.rows} rows cannot tell how alike two models of {h.shape[1]} dimensions are. Bring at least "
+            f"{needed} rows.",
+            needed=needed,
+        )
+    return in_pairs, max(1, STACKED // max(1, sum(p.numel() for p in encoder.parameters())))
 
 
 def seconds_per_step(row: Row, budget: Budget, *, seeds: int, device: torch.device | str, steps: int = 3) -> float:

@@ -7,11 +7,15 @@ own in the same world, scored against each other.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from scipy import stats
+
+from zhat.datasets import CIFAR10, Patches
 from zhat.dgp import Sectors
-from zhat.encoders import Pair, mlp
+from zhat.encoders import Pair, Towers, mlp
 from zhat.experiment import (
+    Alike,
     Budget,
     Chance,
     FirstComponents,
@@ -25,7 +29,7 @@ from zhat.experiment import (
 )
 from zhat.fresh import Fresh
 from zhat.metrics import CCA
-from zhat.objectives import CrossEntropy, Each
+from zhat.objectives import CrossEntropy, Each, InBatchSoftmax
 from zhat.papers import _roeder2020_text as text
 from zhat.training import Cosine
 
@@ -121,10 +125,96 @@ FIGURE_2_VARIANT = Sweep(
     claim=falls_past_the_limit,
 )
 
+# --- Figure 3: which lower patch of an image belongs to an upper one? Two networks, f for the upper, g for the lower
+
+SHARES = (0.03, 0.1, 0.3, 1.0)
+SIZES = (1_000, 5_000, 10_000, 25_000, 50_000)
+WIDTHS = (64, 256, 1024, 4096, 8192)
+STEPS, FAST_STEPS = 20_000, 3_000
+FEATURES, INPUTS = 64, 16 * 16 * 3
+OF_G = "mean CCA of g"
+
+
+def patch_models(name: str, title: str, *, images: int = 50_000, width: int = 256, share: float = 1.0) -> Row:
+    """Pairs of models of patches: f and g have three hidden layers and 64 features each.
+
+    The widest do not fit the memory of a small machine, so they have no budget `smoke`.
+    """
+    smoke = Budget("smoke", 4, 64, 3e-4, Cosine(), seeds=2, batches=1, rows=1400, profile_rows=1400, judged=False)
+    budgets = (
+        Budget("paper", round(share * STEPS), batch=1024, lr=1e-3, batches=1, rows=10_000),
+        Budget("fast", round(share * FAST_STEPS), 1024, 3e-4, Cosine(), batches=1, rows=10_000, precision="bf16"),
+        *((smoke,) if width <= 1024 else ()),
+    )
+    encoder = Fresh(Pair, Fresh(Towers, Fresh(mlp, INPUTS, FEATURES, widths=(width,) * 3)))
+    row = Row(name, title, Patches(CIFAR10("train", images)), encoder, Fresh(Each, InBatchSoftmax()), budgets)
+    return replace(row, readings=(Reading(OF_G, Alike(view=1)), *OF_PAIRS))
+
+
+@dataclass(frozen=True)
+class Rises:
+    """The claim that mean CCA rises along the axis: a rank correlation of at least 0.8."""
+
+    what: str
+
+    def __call__(self, x: tuple[float, ...], scores: tuple[float, ...]) -> tuple[bool, str]:
+        """Whether it holds, and the numbers."""
+        rank = float(stats.spearmanr(x, scores).statistic)
+        return (
+            rank >= 0.8 - 1e-9,
+            f"from {scores[0]:.1f}% to {scores[-1]:.1f}% {self.what}, rank correlation {rank:.2f}",
+        )
+
+
+def panel(letter: str, caption: str, rows: tuple[Row, ...], x: tuple[float, ...], x_name: str, claim: Rises) -> Sweep:
+    """A panel of Figure 3; the line marks the setting that the other panels have."""
+    return Sweep(
+        paper=KEY,
+        label=f"Figure 3{letter}",
+        caption=f"{caption} Models learn which lower patch of a CIFAR-10 image belongs to an upper one; read on test "
+        "images. Grid of ours; the paper gives no values.",
+        measure=CCA(),
+        score="mean CCA of f",
+        rows=rows,
+        x=x,
+        x_name=x_name,
+        mark={"b": 1.0, "c": 50_000.0, "d": 256.0}[letter],
+        mark_name="setting of the other panels",
+        second=OF_G,
+        second_name=OF_G,
+        claim=claim,
+    )
+
+
+FIGURE_3B = panel(
+    "b",
+    "Mean CCA of two models against the length of training.",
+    tuple(patch_models(f"F3b.{i}", f"{s:g} of the steps", share=s) for i, s in enumerate(SHARES, 1)),
+    SHARES,
+    "share of the training steps",
+    Rises("as training becomes longer"),
+)
+FIGURE_3C = panel(
+    "c",
+    "Mean CCA of two models against the number of training images.",
+    tuple(patch_models(f"F3c.{i}", f"{n:,} images", images=n) for i, n in enumerate(SIZES, 1)),
+    tuple(float(n) for n in SIZES),
+    "training images",
+    Rises("as there are more images"),
+)
+FIGURE_3D = panel(
+    "d",
+    "Mean CCA of two models against the width of their hidden layers.",
+    tuple(patch_models(f"F3d.{i}", f"width {w}", width=w) for i, w in enumerate(WIDTHS, 1)),
+    tuple(float(w) for w in WIDTHS),
+    "width of the hidden layers",
+    Rises("as layers become wider"),
+)
+
 PAPER = Paper(
     key=KEY,
     title="On Linear Identifiability of Learned Representations",
-    figures=(text.FIGURE_1, FIGURE_2, FIGURE_2_VARIANT, text.FIGURE_4),
+    figures=(text.FIGURE_1, FIGURE_2, FIGURE_2_VARIANT, FIGURE_3B, FIGURE_3C, FIGURE_3D, text.FIGURE_4),
     notes=(
         *text.NOTES,
         "One seed is one pair: two models with weights of their own, trained on different draws from the same world. "
@@ -133,6 +223,8 @@ PAPER = Paper(
         " are fitted on one half of these rows and read on the other. The chance level is that of shuffled rows.",
         "The paper prints no numbers here. Its dimension of f, its network, optimiser, batch and steps are not known "
         "to us: three hidden layers of 256 with leaky ReLU (slope 0.01), Adam.",
+        "Figure 3: patches of 16 x 16, one from the upper and one from the lower half of an image; batches of 512 for "
+        "each model; points of panel b are trainings of that length, each with a learning rate that falls to 0.",
         "Two roads: the linear map between two models from their heads alone against the one from their features, "
         "|A - B| / |B|; there is none where labels are too few.",
     ),
