@@ -1,4 +1,4 @@
-"""Roeder et al. 2020, On Linear Identifiability of Learned Representations: Figures 1 and 4, models of text.
+"""The figures of Roeder et al. 2020 that are about text: Figure 1, word models; Figure 4, language models.
 
 The paper prints no tables. Figure 1 shows words of two models; Figure 4 shows curves, digitised by us from the stored
 figure of the official notebook. What the paper leaves open is in `docs/roeder2020_text.md`.
