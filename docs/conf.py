@@ -26,6 +26,7 @@ suppress_warnings = ["myst.header"]
 ROOMS = {
     "zhat": "The package",
     "zhat.dgp": "The world",
+    "zhat.datasets": "Recorded data",
     "zhat.encoders": "Encoders",
     "zhat.objectives": "Objectives",
     "zhat.kernels": "Kernels",
