@@ -136,6 +136,11 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+def _place(x: float) -> str:
+    """A value on an axis, whole where it is large."""
+    return f"{x:.3g}" if abs(x) < 1000 else f"{x:,.0f}"
+
+
 _COLOURS = {"reproduced": "green", "exceeded": "green", "missed": "red"}
 
 
@@ -159,7 +164,7 @@ def compared(result: TableResult | SweepResult | FamilyResult) -> Table:
             verdict = f"[{colour}]{ours.verdict}[/{colour}]"
             middle = [str(published or ""), str(ours), difference, held_out, verdict]
         else:
-            middle = [f"{result.x[i]:.3g}", str(ours), held_out]
+            middle = [_place(result.x[i]), str(ours), held_out]
         table.add_row(row.name, *middle, clock(row.seconds))
     return table
 

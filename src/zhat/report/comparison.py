@@ -96,9 +96,10 @@ def cells(result: Result) -> tuple[list[str], list[list[str]]]:
         return family.cells(result)
     further = list(dict.fromkeys(name for r in result.rows for name in r.readings))
     if isinstance(result, SweepResult):
-        header = ["point", result.x_name, result.second_name, result.score, "held out", *further]
+        named = result.second_name not in further  # a reading has a column of its own
+        header = ["point", result.x_name, *[result.second_name] * named, result.score, "held out", *further]
         rows = [
-            [r.name, f"{x:g}", f"{s:.3f}", str(r.learned), _held_out(r.learned), *_readings(r, further)]
+            [r.name, f"{x:g}", *[f"{s:.3f}"] * named, str(r.learned), _held_out(r.learned), *_readings(r, further)]
             for r, x, s in zip(result.rows, result.x, result.second, strict=True)
         ]
         return header, rows
@@ -219,6 +220,7 @@ def page(result: Result) -> str:
             "plot": Markup(plot(result)) if isinstance(result, SweepResult) and result.rows else None,
             "compared": Markup(_compared(result)) if isinstance(result, TableResult) and result.rows else None,
             "rule": result.rule if isinstance(result, TableResult) else None,
+            "bracketed": any(r.learned.low is not None for r in result.rows),
             "details": [_detail(row, result) for row in result.rows],
             "bibtex": cite(result.paper),
         },
