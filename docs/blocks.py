@@ -98,7 +98,24 @@ def differences():
     )
 
 
+def real_pairs():
+    data = json.loads((ROOT / "results" / "audit" / "real_pairs.json").read_text(encoding="utf-8"))
+    rows = ["| pair | rows | dimensions | expected | verdict | R2 |", "|---|---|---|---|---|---|"]
+    for pair in data["pairs"]:
+        score = "" if pair["r2"] is None else f"{pair['r2']:.3f}"
+        verdict = pair["verdict"] if pair["as_expected"] else f"**{pair['verdict']}**"
+        rows.append(
+            f"| {pair['pair']} | {pair['rows']:,} | {' → '.join(str(d) for d in pair['dims'])} | "
+            f"{' or '.join(pair['expected'])} | {verdict} | {score} |"
+        )
+    kept = sum(pair["as_expected"] for pair in data["pairs"])
+    return "\n".join(
+        [*rows, "", f"{kept} of {len(data['pairs'])} as expected; others in bold. Command: `{data['command']}`."]
+    )
+
+
 PAGES = {
+    "docs/audit.md": {"real-pairs": real_pairs},
     "README.md": {"demo": demo, "benchmarks": benchmarks},
     "docs/zimmermann2021.md": {
         "table-1": lambda: compared("table-1"),

@@ -37,7 +37,7 @@ class Step:
         score: the held-out R2 with interval and chance.
         enough: whether there are rows enough to fit this class.
         needed: rows that are.
-        wildest: the largest share of a column's variance that one fold holds.
+        wildest: the largest share of a column's variance that one fold holds, mean over columns.
     """
 
     up_to: Equivalence
@@ -108,7 +108,7 @@ def _step(
         held_out=True,
         per_latent=tuple(float(v) for v in each),
     )
-    wildest = float((spread / spread.sum(0)).amax())
+    wildest = float((spread / spread.sum(0)).amax(0).mean())
     return Step(up_to, found, losses, linear, score, effective >= needed, needed, wildest)
 
 

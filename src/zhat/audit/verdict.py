@@ -8,8 +8,8 @@ r"""The verdict on two matrices of embeddings: the tightest class of maps that h
    leaves less than 0.1% to explain. Otherwise these rows **cannot tell**.
 5. Where a held-out nonlinear probe explains more than 1% of the variance beyond the winner, at 0.1%, the relation is
    **nonlinear**; also where no class is related but the probe or shared neighbours are.
-6. Nothing related, with rows enough for an affine map: **unrelated**; but where one fold holds more than half of the
-   variance, a few wild rows decide, and these rows cannot tell.
+6. Nothing related, with rows enough for an affine map: **unrelated**; but where one fold holds more than half of a
+   column's variance, on average over columns, a few wild rows decide, and these rows cannot tell.
 """
 
 from __future__ import annotations
@@ -249,7 +249,8 @@ def _nothing_linear(
     at_most = max(0.0, 1 - interval(loosest.ratios, RELATED)[0])
     if loosest.wildest > WILD:
         because = (
-            f"one of {len(seen.read)} folds holds {_percent(loosest.wildest)} of the variance, so a few rows decide"
+            f"one of {len(seen.read)} folds holds {_percent(loosest.wildest)} of a column's variance, so a few rows "
+            "decide"
         )
         return Found("cannot tell", None, because)
     if probe is not None and interval(probe[1], RELATED)[0] > 0 and (probe[0].low or 0) > 0:
