@@ -35,10 +35,10 @@ test-slow: install
 	$(PYTEST) -m slow
 
 format: install
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples docs/*.py
 
 lint: install
-	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples docs/*.py
 
 types: install
 	$(BIN)/mypy

@@ -28,8 +28,8 @@ def benchmarks():
         )
     low, high = (f(case["ratio"] for case in draws.values()) for f in (min, max))
     rows.append(
-        f"| a million von Mises-Fisher draws, d = 10 | vectorised NumPy rejection sampler | {low:.1f}× to {high:.1f}× | "
-        "`python -m benchmarks.vmf_sampling` |"
+        "| a million von Mises-Fisher draws, d = 10 | vectorised NumPy rejection sampler | "
+        f"{low:.1f}× to {high:.1f}× | `python -m benchmarks.vmf_sampling` |"
     )
     for name, case in scores.items():
         plain = "scikit-learn" if name.startswith("R2") else "NumPy"
@@ -49,7 +49,8 @@ def compared(part, budget="fast"):
         held_out = sum(row.learned.held_out) / len(row.learned.held_out)
         setting = row.title.replace("|", r"\|")
         rows.append(
-            f"| {row.name} | {setting} | {row.learned.published} | {row.learned} | {held_out:.2f} | {row.learned.verdict} |"
+            f"| {row.name} | {setting} | {row.learned.published} | {row.learned} | {held_out:.2f} | "
+            f"{row.learned.verdict} |"
         )
     about = result.provenance
     return "\n".join(
@@ -57,8 +58,8 @@ def compared(part, budget="fast"):
             *rows,
             "",
             f"{summary(result)} {len(result.rows[0].seeds)} seeds, budget {budget}, "
-            f"training took {result.seconds:.0f} s on {about['device']}, torch {about['torch']}, commit {about['commit']}. "
-            f"Command: `{about['command']}`.",
+            f"training took {result.seconds:.0f} s on {about['device']}, torch {about['torch']}, "
+            f"commit {about['commit']}. Command: `{about['command']}`.",
         ]
     )
 
@@ -66,9 +67,13 @@ def compared(part, budget="fast"):
 def differences():
     data = json.loads((ROOT / "results" / "zimmermann2021" / "differences.json").read_text(encoding="utf-8"))
     pair, layers, rows = data["self-pair"], data["conditioning"], data["evaluation"]
+    best = layers["best of 25,000"]
 
     def mean(values):
         return sum(values) / len(values)
+
+    def ends(values, how=""):
+        return f"{min(values):{how}} to {max(values):{how}}"
 
     def both(name, digits):
         return " and ".join(f"{mean(pair[key][name]):.{digits}f}" for key in ("with", "without"))
@@ -77,14 +82,13 @@ def differences():
         [
             "| difference | measured effect |",
             "|---|---|",
-            f"| the anchor among its own negatives (we keep it, as the code has it; the formula has none) | with and without: "
-            f"R2 {both('R2', 2)}, MCC {both('MCC', 2)}, standard deviation of a coordinate "
+            "| the anchor among its own negatives (we keep it, as the code has it; the formula has none) | "
+            f"with and without: R2 {both('R2', 2)}, MCC {both('MCC', 2)}, standard deviation of a coordinate "
             f"{both('standard deviation of a coordinate', 2)} |",
-            f"| mixing layers: best of 25,000 instead of redrawn until as good as the best of one set | condition numbers "
-            f"{min(layers['best of 25,000']):.2f} to {max(layers['best of 25,000']):.2f} against {min(layers['redrawn']):.2f} to "
-            f"{max(layers['redrawn']):.2f}; redrawing took {min(layers['sets of 25,000 drawn'])} to "
-            f"{max(layers['sets of 25,000 drawn'])} sets, and more than a million draws for {layers['gave up after a million']} "
-            f"of {len(layers['best of 25,000'])} layers |",
+            "| mixing layers: best of 25,000 instead of redrawn until as good as the best of one set | "
+            f"condition numbers {ends(best, '.2f')} against {ends(layers['redrawn'], '.2f')}; redrawing took "
+            f"{ends(layers['sets of 25,000 drawn'])} sets, and more than a million draws for "
+            f"{layers['gave up after a million']} of {len(best)} layers |",
             "| scores read on other rows instead of those of the fit | in sample minus held out: "
             + "; ".join(
                 f"{gap['R2']:+.2f} points of R2 and {gap['MCC']:+.2f} of MCC with {n} rows" for n, gap in rows.items()
@@ -94,7 +98,24 @@ def differences():
     )
 
 
+def real_pairs():
+    data = json.loads((ROOT / "results" / "audit" / "real_pairs.json").read_text(encoding="utf-8"))
+    rows = ["| pair | rows | dimensions | expected | verdict | R2 |", "|---|---|---|---|---|---|"]
+    for pair in data["pairs"]:
+        score = "" if pair["r2"] is None else f"{pair['r2']:.3f}"
+        verdict = pair["verdict"] if pair["as_expected"] else f"**{pair['verdict']}**"
+        rows.append(
+            f"| {pair['pair']} | {pair['rows']:,} | {' → '.join(str(d) for d in pair['dims'])} | "
+            f"{' or '.join(pair['expected'])} | {verdict} | {score} |"
+        )
+    kept = sum(pair["as_expected"] for pair in data["pairs"])
+    return "\n".join(
+        [*rows, "", f"{kept} of {len(data['pairs'])} as expected; others in bold. Command: `{data['command']}`."]
+    )
+
+
 PAGES = {
+    "docs/audit.md": {"real-pairs": real_pairs},
     "README.md": {"demo": demo, "benchmarks": benchmarks},
     "docs/zimmermann2021.md": {
         "table-1": lambda: compared("table-1"),

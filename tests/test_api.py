@@ -13,20 +13,24 @@ PUBLIC = {
     "equivalence theory score consistency audit decode runs report testing cite",
     "zhat.dgp": "Space Real Sphere Box Product Distribution Uniform Normal Laplace GeneralizedNormal Conditional "
     "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Batch Pairs "
-    "Clusters",
-    "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented",
-    "zhat.encoders": "mlp output OntoBox OntoSphere",
-    "zhat.objectives": "InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised InBatchSoftmax Canonical "
-    "Candidates AllLabels InBatch Vocabulary from_arrays from_torch from_sklearn from_huggingface",
+    "Clusters Sectors",
+    "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented recorded Corpus Windows CentreWords CIFAR10 "
+    "Patches",
+    "zhat.encoders": "mlp output OntoBox OntoSphere Pair Towers ContextSum GPT",
+    "zhat.objectives": "InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised InBatchSoftmax "
+    "WordSoftmax NegativeSampling NextWord Canonical Candidates AllLabels InBatch Vocabulary Each "
+    "from_arrays from_torch from_sklearn from_huggingface "
+    "from_log_bilinear from_noise_contrastive from_metric_learning",
     "zhat.kernels": "pairwise_logsumexp hidden_layers last_layer",
     "zhat.metrics": "Moments ALIGNABLE Alignment align Agreement r2 pearson spearman Recovery linear_r2 mcc profile "
     "singular_values distance_from_orthogonal Similarity CCA SVCCA PWCCA CKA Procrustes similarities "
     "linear_r2_both_ways consistency Factor dci mig sap",
     "zhat.training": "train Run Constant Cosine Plateau Annealed",
-    "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Paper "
-    "Reading Trained HeadToVectors OffScale HeadOffScale",
-    "zhat.audit": "audit examine Examined Embeddings embeddings joined Adapter adapt read_adapter Gate read_gate "
-    "decode",
+    "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Family Model "
+    "Compared WordsAgree LayersAgree pretrained Paper "
+    "Reading Trained HeadToVectors OffScale HeadOffScale Alike LeastAlike Chance FirstComponents LinearR2 TwoRoads",
+    "zhat.audit": "audit examine audit_all examine_all gathered audit_models Examined Embeddings embeddings joined "
+    "Adapter adapt read_adapter Gate read_gate decode",
     "zhat.papers": "names paper",
     "zhat.theory": "predict check_head diversity compare_models Theorem THEOREMS",
     "zhat.report": "write render write_comparison write_audit write_decode",

@@ -1,13 +1,16 @@
+import io
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from tests.test_results import record
@@ -484,3 +487,86 @@ def test_decode_ends_with_a_sentence_and_code_2_for_a_mistake(tmp_path, words, m
     assert shown.exit_code == 2
     assert message in shown.stderr
     assert not (tmp_path / "page.html").exists()
+
+
+def test_several_inputs_give_a_matrix_within_80_columns(tmp_path):
+    from zhat.results import VERDICTS, AuditMatrix
+
+    old, new, other = audited(tmp_path)
+    shown = zhat("audit", old, new, other, "--report", str(tmp_path / "page.html"))
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.startswith("3 pairs of 3 inputs: 1 orthogonal, 2 unrelated.")
+    assert "C  other.npy, 4 columns" in shown.output
+    assert "From each to each other" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    found = from_json(zhat("audit", old, new, other, "--json").stdout)
+    documented = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8").split("## JSON")[1]
+    for name in vars(found):
+        assert f"`{name}`" in documented
+    many = [replace(found[0, 1], verdict=VERDICTS[i % len(VERDICTS)]) for i in range(72)]
+    names = tuple(f"a rather long name of embeddings number {i}.safetensors" for i in range(9))
+    out = io.StringIO()
+    cli._show_audits(AuditMatrix(names, (4,) * 9, 600, tuple(many)), Console(file=out, width=80))
+    text = out.getvalue()
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+    assert "…" not in text
+    assert "scaled perm." in text
+    assert "to I" in text
+
+
+def test_several_inputs_pass_one_gate_and_have_no_adapter(tmp_path):
+    old, new, other = audited(tmp_path)
+    failed = zhat("audit", old, new, other, "--require", "affine")
+    assert failed.exit_code == 1
+    assert failed.stderr.startswith("gate failed: 4 of 6 ordered pairs | old.npy to other.npy: required affine")
+    refused = zhat("audit", old, new, other, "--adapter", str(tmp_path / "map.safetensors"))
+    assert refused.exit_code == 2
+    assert "Give two" in refused.stderr
+    assert zhat("audit", old).exit_code == 2
+
+
+def test_models_are_compared_layer_by_layer(tmp_path):
+    pytest.importorskip("transformers", reason="transformers is not installed: pip install 'zhat[hf]'")
+    from tests.audit.test_models import saved
+
+    model = str(saved(tmp_path, "gpt2"))
+    np.save(tmp_path / "tokens.npy", np.random.default_rng(0).integers(0, 50, (200, 5)))
+    words = ("audit", "--model", model, "--model", model, "--data", str(tmp_path / "tokens.npy"))
+    shown = zhat(*words, "--report", str(tmp_path / "page.html"), "--require", "identity")
+    assert shown.exit_code == 0, shown.output
+    assert "3 layers of model (A) and model (B) on tokens.npy: 3 identity." in shown.stdout
+    assert "block 2" in shown.stdout
+    assert max(len(line.rstrip()) for line in shown.stdout.splitlines()) <= 80
+    assert "Each layer" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    for wrong in (words[:3], words[:5], (*words, "x.npy"), (*words, "--recall", "3")):
+        refused = zhat(*wrong)
+        assert refused.exit_code == 2
+        assert "models are compared with: zhat audit --model A --model B --data FILE" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["truncated", "corrupt", "pickled", "objects", "text", "no rows", "empty", "NaN", "mismatched", "cut tensors"],
+)
+def test_a_bad_input_is_exit_code_2_one_sentence_and_no_output(tmp_path, what):
+    from tests.audit.test_reading import bad
+
+    old, new, _ = audited(tmp_path)
+    (tmp_path / "bad").mkdir()
+    if what in ("NaN", "mismatched"):
+        spoiled = np.load(new)
+        spoiled[300, 1] = np.nan
+        np.save(tmp_path / "bad" / "x.npy", spoiled if what == "NaN" else np.load(new)[:500])
+        wrong = tmp_path / "bad" / "x.npy"
+    else:
+        wrong = bad(tmp_path / "bad", what)
+    before = sorted(tmp_path.rglob("*"))
+    asked = ("--report", str(tmp_path / "page.html"), "--adapter", str(tmp_path / "map.safetensors"))
+    shown = zhat("audit", old, str(wrong), *asked)
+    several = zhat("audit", old, new, str(wrong), *asked[:2], "--json")
+    for refused in (shown, several):
+        assert refused.exit_code == 2, refused.output
+        assert refused.stdout == ""
+        assert refused.stderr.startswith("zhat: ")
+        assert refused.stderr.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+    assert not os.path.exists("/tmp/zhat-was-here")

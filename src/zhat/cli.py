@@ -104,7 +104,7 @@ def demo(
     prediction = records[0].prediction
     for score in records[0].learned:
         learned = [r.learned[score.up_to] for r in records]
-        raw = statistics.fmean(r.raw[score.up_to].value for r in records)
+        raw = statistics.fmean(r.raw[score.up_to].value for r in records if r.raw is not None)
         low = min(s.low for s in learned if s.low is not None)
         high = max(s.high for s in learned if s.high is not None)
         chance = statistics.fmean(s.chance for s in learned if s.chance is not None)
@@ -149,6 +149,12 @@ def reproduce(
     executor: Annotated[
         str | None, typer.Option(help="Spread rows: processes:4, or dask://HOST:PORT (needs zhat[dask]).")
     ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder of recorded data; the variable ZHAT_DATA if not given.")
+    ] = None,
+    models: Annotated[
+        str | None, typer.Option(help="Compare these Hugging Face models instead of training: gpt2,gpt2-medium.")
+    ] = None,
 ) -> None:
     """Regenerate a paper's tables and figures, published and measured side by side.
 
@@ -168,6 +174,10 @@ def reproduce(
     parts = found.parts if table is None and figure is None else _numbered(found, table, figure)
     if row:
         parts = _holding(parts, row)
+    if data is not None:
+        _lies_in(data)
+    if models is not None:
+        parts = _given(parts, models)
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     console = Console()
     for part in parts:
@@ -176,7 +186,8 @@ def reproduce(
         if not resume:
             experiment.forget(part, needed, budget, out / "runs")
         steps = {r.name: r.budget(budget).steps for r in needed}
-        folder = out / paper / part.name / (budget if not row else "+".join((budget, *rows)))
+        asked = [Path(name).name for name in models.split(",")] if models is not None else [*rows] if row else []
+        folder = out / paper / part.name / "+".join((budget, *asked))
         result = None
         with _executor(executor) as spread, Growing(f"{paper}, {part.label}", steps, console=console) as growing:
             for result in experiment.reproduce(
@@ -201,6 +212,26 @@ def reproduce(
 
 def _numbered(paper: Any, table: str | None, figure: str | None) -> Any:
     return paper.numbered("table", table) if table is not None else paper.numbered("figure", figure)
+
+
+def _lies_in(data: Path) -> None:
+    """Let recorded data be read from this folder, here and in the processes that are started."""
+    import os
+
+    from zhat.datasets.place import VARIABLE
+
+    if not data.is_dir():
+        raise BadInput(f"--data must be the folder of recorded data, but {data} is none.")
+    os.environ[VARIABLE] = str(data.resolve())
+
+
+def _given(parts: Any, models: str) -> Any:
+    """The one figure asked for, drawn of models that the user has."""
+    from zhat.experiment import Family
+
+    if len(parts) != 1 or not isinstance(parts[0], Family):
+        raise BadInput("--models needs one figure that compares models, for instance: roeder2020 --figure 4.")
+    return (parts[0].given([name.strip() for name in models.split(",")]),)
 
 
 def _holding(parts: Any, rows: list[str]) -> Any:
@@ -256,11 +287,11 @@ def report(
     """Write the HTML page of finished runs, or page and tables of a reproduced table or figure."""
     from zhat import report as pages
     from zhat import runs
-    from zhat.results import SweepResult, TableResult, from_json
+    from zhat.results import FamilyResult, SweepResult, TableResult, from_json
 
     if run.is_file():
         result = from_json(run.read_text(encoding="utf-8", errors="replace"))
-        if not isinstance(result, TableResult | SweepResult):
+        if not isinstance(result, TableResult | SweepResult | FamilyResult):
             raise BadInput(f"{run} holds no table or figure of a paper. Give a results.json of zhat reproduce.")
         print(pages.write_comparison(result, out or run.parent)["html"])
         return
@@ -276,14 +307,24 @@ def report(
 @app.command()
 @_door
 def audit(
-    a: Annotated[
-        Path, typer.Argument(help="Embeddings to map from: .npy, .npz, .safetensors, .csv, .parquet, a folder.")
-    ],
-    b: Annotated[Path, typer.Argument(help="Embeddings of the same rows to map to.")],
+    inputs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="A B [C …]",
+            help="Embeddings of the same rows: .npy, .npz, .safetensors, .csv, .parquet, .arrow, or folders of them.",
+        ),
+    ] = None,
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(help="Instead of inputs, twice: a Hugging Face folder with safetensors weights."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="What both models are shown: .npy of tokens or images, .txt of texts.")
+    ] = None,
     key: Annotated[str | None, typer.Option(help="Which array, for files that hold several.")] = None,
     ids: Annotated[
         list[str] | None,
-        typer.Option(help="Join rows by id: a key or column in both files, or twice: a file of ids for each."),
+        typer.Option(help="Join rows by id: a key or column in all files, or a file of ids for each input."),
     ] = None,
     require: Annotated[str | None, typer.Option(help="Fail unless the verdict is this class or a tighter one.")] = None,
     min_: Annotated[float | None, typer.Option("--min", help="Fail if the held-out R2 is below.")] = None,
@@ -293,7 +334,7 @@ def audit(
     recall: Annotated[
         int | None, typer.Option(help="Report recall@K of a search among old rows behind the map.")
     ] = None,
-    adapter: Annotated[Path | None, typer.Option(help="Keep the map as this .safetensors file.")] = None,
+    adapter: Annotated[Path | None, typer.Option(help="Keep the map from A to B as this .safetensors file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML page.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     seed: Annotated[int, typer.Option(help="Of the sample and the chance level.")] = 0,
@@ -302,38 +343,120 @@ def audit(
 
     Identical, permuted, rotated, linear, affine, only nonlinearly related, unrelated; or that these rows cannot tell,
     and how many would. Each class is fitted on some rows and read on others, with an interval and a chance level.
+    More than two inputs give a matrix: every one from every other one; a gate then asks all of them. Two models with
+    --data are compared layer by layer.
     """
-    from dataclasses import replace
-
     from zhat import audit as room
-    from zhat import report as pages
-    from zhat.audit.gate import equivalence
-    from zhat.results import to_json
 
-    if gate is not None and (require is not None or min_ is not None):
+    inputs = inputs or []
+    if model or data is not None:
+        if model is None or inputs or len(model) != 2 or data is None or any((key, ids, recall is not None, adapter)):
+            raise BadInput(
+                "models are compared with: zhat audit --model A --model B --data FILE; --require, --min, --gate, "
+                "--report, --json and --seed may follow, but no inputs, --key, --ids, --recall or --adapter."
+            )
+        asked = _gate(gate, require, min_)
+        if asked is not None and asked.min_recall is not None:
+            raise BadInput("min_recall is asked of embeddings, not of the layers of models.")
+        _tell(room.audit_models(model[0], model[1], data, seed=seed), asked, report, json)
+        return
+    if len(inputs) < 2:
+        raise BadInput(f"an audit compares at least two inputs, but {len(inputs)} came: zhat audit A B.")
+    if adapter is not None and len(inputs) > 2:
+        raise BadInput(f"an adapter goes from one input to another, but {len(inputs)} came. Give two.")
+    asked = _gate(gate, require, min_)
+    if ids is not None and len(ids) not in (1, len(inputs)):
+        raise BadInput(f"--ids is given once, or once for each of {len(inputs)} inputs, but {len(ids)} came.")
+    by = ids[0] if ids is not None and len(ids) == 1 else ids
+    if len(inputs) == 2:
+        found: tuple[room.Examined, ...] = (room.examine(inputs[0], inputs[1], key=key, ids=by, seed=seed),)
+    else:
+        found = room.examine_all(inputs, key=key, ids=by, seed=seed)
+    if recall is not None or (asked is not None and asked.min_recall is not None):
+        found = tuple(e if e.result.score is None else e.searched(10 if recall is None else recall) for e in found)
+    _tell(found[0].result if len(inputs) == 2 else room.gathered(found), asked, report, json)
+    if adapter is not None:
+        _complain(f"Adapter: {found[0].adapter().write(adapter)}")
+
+
+def _gate(file: Path | None, require: str | None, least: float | None) -> Any:
+    """The gate that was asked for; None where none was."""
+    from zhat import audit as room
+    from zhat.audit.gate import equivalence
+
+    if file is not None and (require is not None or least is not None):
         raise BadInput("give either --gate or --require and --min, not both.")
-    asked = room.read_gate(gate) if gate is not None else None
-    if require is not None or min_ is not None:
-        asked = room.Gate(require=None if require is None else equivalence(require), min=min_)
-    if ids is not None and len(ids) > 2:
-        raise BadInput(f"--ids is given once or twice, but {len(ids)} came.")
-    found = room.examine(a, b, key=key, ids=ids[0] if ids is not None and len(ids) == 1 else ids, seed=seed)
-    result = found.result
-    if result.score is not None and (recall is not None or (asked is not None and asked.min_recall is not None)):
-        result = replace(result, beyond=(*result.beyond, found.recall(10 if recall is None else recall)))
-    passed, line = asked(result) if asked is not None else (True, "")
+    if file is not None:
+        return room.read_gate(file)
+    if require is None and least is None:
+        return None
+    return room.Gate(require=None if require is None else equivalence(require), min=least)
+
+
+def _tell(result: Any, gate: Any, report: Path | None, json: bool) -> None:
+    """Print an audit, write its page, and end with exit code 1 where it fails its gate."""
+    from zhat import report as pages
+    from zhat.results import AuditResult, to_json
+
+    passed, line = gate(result) if gate is not None else (True, "")
     if json:
         print(to_json(result))
-    else:
+    elif isinstance(result, AuditResult):
         _show_audit(result, Console())
+    else:
+        _show_audits(result, Console())
     if report is not None:
         _complain(f"Page: {pages.write_audit(result, report)}")
     if line:
         _complain(line)
-    if adapter is not None:
-        _complain(f"Adapter: {found.adapter().write(adapter)}")
     if not passed:
         raise typer.Exit(1)
+
+
+_AT_ONCE = 5  # columns of a matrix that fit into 80 characters
+
+
+def _show_audits(result: Any, console: Console) -> None:
+    """A matrix of verdicts, or one line for each layer."""
+    from zhat.results import AuditMatrix, letter
+
+    console.print(f"[bold]{escape(result.sentence)}[/bold]", highlight=False)
+    if isinstance(result, AuditMatrix):
+        m = len(result.names)
+        for first in range(0, m, _AT_ONCE):
+            table = Table(box=None, padding=(0, 1))
+            table.add_column("from")
+            shown = range(first, min(m, first + _AT_ONCE))
+            for j in shown:
+                table.add_column(f"to {letter(j)}", no_wrap=True)
+            for i in range(m):
+                table.add_row(letter(i), *("" if i == j else _cell(result[i, j]) for j in shown))
+            console.print(table)
+        for i, name in enumerate(result.names):
+            console.print(f"{letter(i)}  {name}, {result.dims[i]} columns", highlight=False, markup=False)
+    else:
+        table = Table()
+        for name in ("layer", "verdict", "R²", "95% interval"):
+            table.add_column(name, justify="left" if name in ("layer", "verdict") else "right")
+        for (a, b), audit in zip(result.layers, result.audits, strict=True):
+            score = audit.score
+            ends = "" if score is None or score.low is None else escape(f"[{score.low:.4f}, {score.high:.4f}]")
+            value = "" if score is None else f"{score.value:.4f}"
+            table.add_row(escape(a if a == b else f"{a} → {b}"), audit.verdict, value, ends)
+        console.print(table)
+    console.print(
+        f"{result.audits[0].n:,} rows. R² of the class found on held-out rows; of affine maps where the\n"
+        "verdict is nonlinear.",
+        style="dim",
+        highlight=False,
+    )
+    for note in dict.fromkeys(note for audit in result.audits for note in audit.notes):
+        console.print(f"note: {note}", highlight=False, markup=False)
+
+
+def _cell(audit: Any) -> str:
+    word = audit.verdict.replace("d permutation", "d perm.")
+    return word if audit.score is None else f"{word}\n{audit.score.value:.4f}"
 
 
 def _show_audit(result: Any, console: Console) -> None:
@@ -610,18 +733,28 @@ _ROOMS = {
     "marginals": ("zhat.dgp", ("Uniform", "Normal", "Laplace", "GeneralizedNormal")),
     "conditionals": ("zhat.dgp", ("VonMisesFisher", "Around")),
     "mixings": ("zhat.dgp", ("InvertibleMLP", "Linear", "Orthogonal", "Embedding")),
-    "processes": ("zhat.dgp", ("Pairs", "Clusters")),
-    "datasets": ("zhat.datasets", ("Arrays", "NextRow", "SameLabel", "GivenPairs", "Augmented")),
-    "encoders": ("zhat.encoders", ("mlp",)),
+    "processes": ("zhat.dgp", ("Pairs", "Clusters", "Sectors")),
+    "datasets": (
+        "zhat.datasets",
+        (
+            *("Arrays", "NextRow", "SameLabel", "GivenPairs", "Augmented"),
+            *("Corpus", "Windows", "CentreWords", "CIFAR10", "Patches"),
+        ),
+    ),
+    "encoders": ("zhat.encoders", ("mlp", "Pair", "Towers", "ContextSum", "GPT")),
     "objectives": (
         "zhat.objectives",
-        ("InfoNCE", "InBatchSoftmax", "CrossEntropy", "InstanceDiscrimination", "Supervised"),
+        (
+            *("InfoNCE", "InBatchSoftmax", "CrossEntropy", "InstanceDiscrimination", "Supervised", "Each"),
+            *("WordSoftmax", "NegativeSampling", "NextWord"),
+        ),
     ),
     "canonical": (
         "zhat.objectives",
         (
             *("Canonical", "AllLabels", "InBatch", "Vocabulary"),
             *("from_arrays", "from_torch", "from_sklearn", "from_huggingface"),
+            *("from_log_bilinear", "from_noise_contrastive", "from_metric_learning"),
         ),
     ),
     "metrics": (
@@ -643,7 +776,13 @@ _ROOMS = {
             ),
         ),
     ),
-    "audit": ("zhat.audit", ("audit", "examine", "embeddings", "adapt", "Adapter", "Gate", "decode")),
+    "audit": (
+        "zhat.audit",
+        (
+            *("audit", "examine", "audit_all", "examine_all", "audit_models", "embeddings", "adapt", "Adapter", "Gate"),
+            "decode",
+        ),
+    ),
     "theorems": ("zhat.theory", ()),
     "classes": ("zhat.equivalence", ()),
 }
@@ -704,22 +843,25 @@ def list_(
 def _list_paper(paper: Any, device: str, console: Console) -> None:
     import torch
 
-    from zhat.experiment import seconds_per_step
-    from zhat.progress import clock
+    from zhat.experiment import Family
 
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     console.print(f"[bold]{paper.key}[/bold]: {paper.title}", highlight=False)
-    measured: dict[Any, float] = {}
+    measured: dict[Any, float | None] = {}
     for part in paper.parts:
-        times: dict[str, dict[str, float]] = {}
+        if isinstance(part, Family):
+            _list_family(part, console)
+            continue
+        times: dict[str, dict[str, float | None]] = {}
         needed = part.needed(part.rows)
         with console.status(f"measuring a few steps of {part.label} on {where}"):
             for row in needed:
                 for budget in row.budgets:
                     key = (row.encoder, row.objective, budget.batch, budget.precision)
                     if key not in measured:
-                        measured[key] = seconds_per_step(row, budget, seeds=1, device=where)
-                    times.setdefault(row.name, {})[budget.name] = measured[key] * budget.steps * budget.seeds
+                        measured[key] = _step_time(row, budget, where)
+                    step = measured[key]
+                    times.setdefault(row.name, {})[budget.name] = step and step * budget.steps * budget.seeds
         budgets = [budget.name for budget in part.rows[0].budgets]
         table = Table(title=f"{part.label}, {part.score} in percent", title_justify="left")
         table.add_column("row", no_wrap=True)
@@ -728,19 +870,57 @@ def _list_paper(paper: Any, device: str, console: Console) -> None:
         for name in budgets:
             table.add_column(name, no_wrap=True, justify="right")
         for row in needed:
-            spent = [clock(times[row.name][name]) for name in budgets]
+            spent = [_told(times[row.name].get(name)) for name in budgets]
             table.add_row(row.name, escape(row.title), str(row.published or "–"), *spent)
-        total = [clock(sum(each[name] for each in times.values())) for name in budgets]
+        every = {name: [each.get(name) for each in times.values()] for name in budgets}
+        total = ["–" if None in found else _told(sum(t for t in found if t)) for found in every.values()]
         table.add_section()
         table.add_row("", "all", "", *total)
         console.print(table, highlight=False)
-    seeds = ", ".join(f"{b.name} {b.seeds}" for b in paper.parts[0].rows[0].budgets)
+    timed = [part for part in paper.parts if not isinstance(part, Family)]
+    if not timed:
+        return
+    seeds = ", ".join(f"{b.name} {b.seeds}" for b in timed[0].rows[0].budgets)
     console.print(
         f"Training time on {where}, one seed's measured step times the seeds of the budget ({seeds});\n"
-        "seeds that share a GPU take less.",
+        "seeds that share a GPU take less. – : recorded data that is not here, or a network too large to try on a CPU.",
         style="dim",
         highlight=False,
     )
+
+
+def _list_family(part: Any, console: Console) -> None:
+    """The models of a figure and how many steps each is trained; they read recorded data, which may not be here."""
+    budgets = [budget.name for budget in part.rows[0].budgets]
+    table = Table(title=f"{part.label}, {part.score}", title_justify="left")
+    for name in ("row", "setting", *budgets):
+        table.add_column(name, no_wrap=name in ("row", *budgets), justify="right" if name in budgets else "left")
+    for row in part.rows:
+        told = [f"{b.seeds} x {b.steps:,} steps" for b in row.budgets]
+        table.add_row(row.name, escape(row.title), *told)
+    console.print(table, highlight=False)
+
+
+def _step_time(row: Any, budget: Any, where: str) -> float | None:
+    """Seconds of one step; None where it cannot be measured here."""
+    import torch
+
+    from zhat.experiment import seconds_per_step
+
+    with torch.device("meta"):  # shapes without memory
+        large = sum(p.numel() for p in row.encoder().parameters()) > 2**26
+    if large and where == "cpu":
+        return None
+    try:
+        return seconds_per_step(row, budget, seeds=1, device=where)
+    except BadInput:
+        return None
+
+
+def _told(seconds: float | None) -> str:
+    from zhat.progress import clock
+
+    return "–" if seconds is None else clock(seconds)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import groupby
 from types import TracebackType
 
 from rich.console import Console, Group
@@ -12,7 +13,7 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table
 from rich.text import Text
 
-from zhat.results import SweepResult, TableResult
+from zhat.results import FamilyResult, RowResult, SweepResult, TableResult
 
 
 class Progress:
@@ -68,7 +69,7 @@ class Growing:
         self.now = ""
         self.trained = 0  # steps of this process in rows that are done
         self.current: tuple[str, int, int, float] | None = None
-        self.result: TableResult | SweepResult | None = None
+        self.result: TableResult | SweepResult | FamilyResult | None = None
         self.finished: set[str] = set()
         self.live = Live(console=console, refresh_per_second=4, transient=True, get_renderable=self._drawn)
 
@@ -93,7 +94,7 @@ class Growing:
         self.trained += current[1]
         self.finished.add(current[0])
 
-    def grown(self, result: TableResult | SweepResult) -> None:
+    def grown(self, result: TableResult | SweepResult | FamilyResult) -> None:
         """A row is finished."""
         before = set() if self.result is None else {r.name for r in self.result.rows}
         self.result = result
@@ -101,9 +102,8 @@ class Growing:
         if not self.console.is_terminal:
             for row in result.rows:
                 if row.name not in before:
-                    self.console.print(
-                        f"{row.name}: {row.learned} {row.learned.verdict} ({row.seconds:.0f} s)", highlight=False
-                    )
+                    said = f"{row.learned} {row.learned.verdict}" if isinstance(row, RowResult) else "finished"
+                    self.console.print(f"{row.name}: {said} ({row.seconds:.0f} s)", highlight=False)
 
     def _left(self) -> float | None:
         """Seconds until everything is done, at the pace so far."""
@@ -136,11 +136,18 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+def _place(x: float) -> str:
+    """A value on an axis, whole where it is large."""
+    return f"{x:.3g}" if abs(x) < 1000 else f"{x:,.0f}"
+
+
 _COLOURS = {"reproduced": "green", "exceeded": "green", "missed": "red"}
 
 
-def compared(result: TableResult | SweepResult) -> Table:
+def compared(result: TableResult | SweepResult | FamilyResult) -> Table:
     """Published and measured side by side, within 80 columns."""
+    if isinstance(result, FamilyResult):
+        return _agreed(result)
     table = Table(title=f"{result.paper}, {result.label}: {result.score} in percent, budget {result.budget}")
     is_table = isinstance(result, TableResult)
     names = (
@@ -157,6 +164,21 @@ def compared(result: TableResult | SweepResult) -> Table:
             verdict = f"[{colour}]{ours.verdict}[/{colour}]"
             middle = [str(published or ""), str(ours), difference, held_out, verdict]
         else:
-            middle = [f"{result.x[i]:.3g}", str(ours), held_out]
+            middle = [_place(result.x[i]), str(ours), held_out]
         table.add_row(row.name, *middle, clock(row.seconds))
+    return table
+
+
+def _agreed(result: FamilyResult) -> Table:
+    """How alike the models of a family are; the models themselves while they are not all finished."""
+    table = Table(title=f"{result.paper}, {result.label}: {result.score}, budget {result.budget}")
+    for name in ("of", "what", "ours", "chance") if result.agreements else ("model", "held-out loss", "time"):
+        table.add_column(name, justify="left" if name in ("of", "what", "model") else "right")
+    for _, group in groupby(result.agreements, lambda a: a.group):
+        found = list(group)
+        for a in found[:: 4 if len(found) > 6 else 1]:  # of many layers every fourth
+            table.add_row(a.group, a.name, f"{a.mean:.3f}", f"{a.chance:.3f}")
+    if not result.agreements:
+        for model in result.rows:
+            table.add_row(model.name, "" if model.loss is None else f"{model.loss:.3f}", clock(model.seconds))
     return table

@@ -117,6 +117,7 @@ class Prediction:
         scale: the predicted ratio |h| / |z|, where theory fixes it.
         answers: every condition with its answer.
         notes: what a reader should know besides.
+        what: the conclusion in words, before "up to …".
     """
 
     theorem: str
@@ -126,6 +127,7 @@ class Prediction:
     scale: float | None
     answers: tuple[Answer, ...]
     notes: tuple[str, ...] = ()
+    what: str = "Latents are recovered"
 
     @property
     def holds(self) -> Truth:
@@ -145,13 +147,13 @@ class Prediction:
             up_to += f", scale {self.scale:.4g}"
         source = f"[{self.cite}, {self.theorem}]"
         if self.holds == "yes":
-            return f"Latents are recovered up to {up_to} {source}: every condition holds."
+            return f"{self.what} up to {up_to} {source}: every condition holds."
         failed = [a.condition for a in self.answers if a.holds == "no"]
         if failed:
             verb = "fails" if len(failed) == 1 else "fail"
             return f"No guarantee: {source} would give {up_to}, but {verb} here: {'; '.join(failed)}."
         unknown = [a.condition for a in self.answers if a.holds == "unknown"]
-        return f"Latents are recovered up to {up_to} {source}, provided that: {'; '.join(unknown)}."
+        return f"{self.what} up to {up_to} {source}, provided that: {'; '.join(unknown)}."
 
     def __str__(self) -> str:
         return "\n".join([self.sentence, *(f"  {a}" for a in self.answers), *(f"  note: {n}" for n in self.notes)])
@@ -378,8 +380,8 @@ class Record:
         provenance: versions, device, commit, date.
         seconds: wall time of the training this seed was part of.
         prediction: what theory says.
-        raw: scores of the observations themselves.
-        learned: scores of the representation.
+        raw: scores of the observations themselves; None for a pair of models.
+        learned: scores of the representation; for a pair of models, of the second as a map of the first.
         by_paper: the score a paper's table prints, by the paper's own protocol, where the run belongs to one.
         held_out: the same score read on rows the fit has not seen.
         curve: losses over training.
@@ -393,7 +395,7 @@ class Record:
     provenance: Mapping[str, Any]
     seconds: float
     prediction: Prediction | None
-    raw: Profile
+    raw: Profile | None
     learned: Profile
     curve: Curve
     picture: Picture
@@ -463,6 +465,8 @@ class RowResult:
         seconds: wall time of training all seeds of the row.
         seeds: which.
         readings: further numbers that the table prints, by name; in percent, unless they are errors.
+        aligned: for pairs of models, held-out rows of the first pair: the first coordinate of one model, and what an
+            affine map of the other makes of it.
     """
 
     name: str
@@ -476,6 +480,7 @@ class RowResult:
     seconds: float
     seeds: tuple[int, ...]
     readings: Mapping[str, Measured] = field(default_factory=dict)
+    aligned: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -564,6 +569,114 @@ class SweepResult:
 
 
 @dataclass(frozen=True)
+class ModelRecord:
+    """One trained model of a family whose models are compared with each other; nobody knows its latents.
+
+    Attributes:
+        name: of the model.
+        title: for a reader.
+        seed: of its initial weights and of the rows it saw.
+        settings: process, objective, encoder and budget, each as its repr.
+        provenance: versions, device, commit, date.
+        seconds: wall time of its training.
+        curve: losses over training.
+        loss: its loss on held-out rows; None for a model that was not trained here.
+    """
+
+    name: str
+    title: str
+    seed: int
+    settings: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+    seconds: float
+    curve: Curve
+    loss: float | None
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How alike pairs of models are in one respect.
+
+    Attributes:
+        group: what belongs together in a figure, for instance "16 components".
+        name: what is compared, for instance "last - 4".
+        pairs: the models of each pair.
+        values: mean canonical correlation of each pair.
+        chance: mean over pairs of what shuffled rows give.
+        coefficients: canonical correlations, largest first, averaged over pairs.
+        n: rows compared.
+        published: the published mean, where there is one.
+        by_paper: the average over pairs as the paper takes it, where that differs.
+        untrained: the mean over pairs of the same models before training, where that was read.
+    """
+
+    group: str
+    name: str
+    pairs: tuple[tuple[str, str], ...]
+    values: tuple[float, ...]
+    chance: float
+    coefficients: tuple[float, ...]
+    n: int
+    published: float | None = None
+    by_paper: float | None = None
+    untrained: float | None = None
+
+    @property
+    def mean(self) -> float:
+        """Mean over pairs."""
+        return statistics.fmean(self.values)
+
+
+@dataclass(frozen=True)
+class WordMap:
+    """Some words in the plane of two models, before and after the second is mapped onto the first.
+
+    Attributes:
+        title: of the two models.
+        words: which.
+        first: where the first model puts them, `(words, 2)`; columns have mean 0 and variance 1 over the vocabulary.
+        second: where the second model does.
+        mapped: where the second model's lie after the least-squares map onto the first.
+    """
+
+    title: str
+    words: tuple[str, ...]
+    first: tuple[tuple[float, ...], ...]
+    second: tuple[tuple[float, ...], ...]
+    mapped: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class FamilyResult:
+    """A figure of a paper that compares models with each other.
+
+    The attributes that `TableResult` has as well mean the same; `rows` are the models.
+
+    Attributes:
+        agreements: what was compared, and how alike it is; empty until all models are finished.
+        words: what the figure draws of word models.
+        holds: whether the paper's claim holds here; None where that cannot be told.
+        claim: the claim in words, with our numbers.
+    """
+
+    paper: str
+    label: str
+    caption: str
+    score: str
+    budget: str
+    rows: tuple[ModelRecord, ...]
+    expected: int
+    agreements: tuple[Agreement, ...]
+    words: tuple[WordMap, ...]
+    holds: bool | None
+    claim: str
+    seconds: float
+    settings: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class AuditResult:
     """What relates two matrices of embeddings of the same rows.
 
@@ -590,6 +703,9 @@ class AuditResult:
         drift_covariance: distance of the covariances over the size of that of a; None where dimensions differ.
         notes: what is odd about the rows.
         provenance: versions, date, settings.
+        residuals: what the map leaves unexplained, mean squared error over variance: one line for each held-out piece
+            of the rows, in it one number for each column of b that varies, or for some neighbouring ones.
+        recall: recall@k behind the map for several k.
     """
 
     verdict: str
@@ -614,6 +730,8 @@ class AuditResult:
     drift_covariance: float | None
     notes: tuple[str, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    residuals: tuple[tuple[float, ...], ...] = ()
+    recall: tuple[Score, ...] = ()
 
     @property
     def score(self) -> Score | None:
@@ -826,10 +944,93 @@ class Consistency:
 
 
 _DECODED = (Consistency, FactorScore, DecodeResult, Disentanglement)
-_JUDGED = (*_DECODED, Score, Profile, Answer, Prediction, Spread, HeadCheck, Diversity, ModelPair, AuditResult)
-_RECORDED = (*_JUDGED, Curve, Picture, Record)
+
+
+def letter(i: int) -> str:
+    """A short name for one of several inputs: A to Z, then A1, B1, …"""
+    return chr(ord("A") + i % 26) + (str(i // 26) if i >= 26 else "")
+
+
+VERDICTS = (*(e.value for e in Equivalence if e <= AFFINE), "nonlinear", "unrelated", "cannot tell")
+"""Every verdict of an audit, from the tightest relation to none."""
+
+
+@dataclass(frozen=True)
+class AuditMatrix:
+    """Verdicts on every ordered pair of several matrices of embeddings of the same rows.
+
+    Pairs are ordered because a map may lose directions one way and have nothing to lose the other way.
+
+    Attributes:
+        names: of the embeddings.
+        dims: columns of each.
+        n: rows in all of them.
+        audits: from the first to each other one, then from the second to each other one, and so on.
+        provenance: versions, date, seed.
+    """
+
+    names: tuple[str, ...]
+    dims: tuple[int, ...]
+    n: int
+    audits: tuple[AuditResult, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, pair: tuple[int, int]) -> AuditResult:
+        """The audit from one of them to another, both counted from 0."""
+        a, b = pair
+        if a == b or not (0 <= a < len(self.names) and 0 <= b < len(self.names)):
+            raise BadInput(f"a pair is two different numbers below {len(self.names)}, but {pair} came.")
+        return self.audits[a * (len(self.names) - 1) + b - (b > a)]
+
+    @property
+    def sentence(self) -> str:
+        """How many pairs have which verdict, the looser one of both directions."""
+        m = len(self.names)
+        looser = [max((self[i, j].verdict, self[j, i].verdict), key=VERDICTS.index) for i in range(m) for j in range(i)]
+        said = ", ".join(f"{looser.count(v)} {v}" for v in VERDICTS if v in looser)
+        return f"{len(looser)} pairs of {m} inputs: {said}."
+
+    def __str__(self) -> str:
+        return "\n".join([self.sentence, *(a.sentence for a in self.audits)])
+
+
+@dataclass(frozen=True)
+class LayerAudit:
+    """Two models on the same data, layer by layer.
+
+    Attributes:
+        a: name of the model mapped from.
+        b: name of the model mapped to.
+        data: name of the data.
+        layers: pairs of layers, from the first to the last: names in a and in b.
+        audits: of the features of each pair.
+        provenance: versions, date, seed.
+    """
+
+    a: str
+    b: str
+    data: str
+    layers: tuple[tuple[str, str], ...]
+    audits: tuple[AuditResult, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        """How many layers have which verdict."""
+        found = [audit.verdict for audit in self.audits]
+        said = ", ".join(f"{found.count(v)} {v}" for v in VERDICTS if v in found)
+        return f"{len(found)} layers of {self.a} and {self.b} on {self.data}: {said}."
+
+    def __str__(self) -> str:
+        return "\n".join([self.sentence, *(a.sentence for a in self.audits)])
+
+
+_JUDGED = (Score, Profile, Answer, Prediction, Spread, HeadCheck, Diversity, ModelPair)
+_AUDITED = (AuditResult, AuditMatrix, LayerAudit, *_DECODED)
+_RECORDED = (*_JUDGED, *_AUDITED, Curve, Picture, Record)
 _COMPARED = (Published, Measured, RowResult, TableResult, SweepResult)
-_KINDS: dict[str, type] = {kind.__name__: kind for kind in (*_RECORDED, *_COMPARED)}
+_FAMILY = (ModelRecord, Agreement, WordMap, FamilyResult)
+_KINDS: dict[str, type] = {kind.__name__: kind for kind in (*_RECORDED, *_COMPARED, *_FAMILY)}
 
 
 def to_json(result: Any) -> str:

@@ -202,3 +202,136 @@ def test_parquet_without_its_extra_says_what_to_install(tmp_path, monkeypatch):
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
     with pytest.raises(MissingExtra, match="zhat\\[parquet\\]"):
         embeddings(tmp_path / "x.parquet")
+
+
+@pytest.fixture
+def arrow():
+    return pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'zhat[parquet]'")
+
+
+NAMES = [f"row-{i}" for i in range(50)]
+
+
+def as_table(arrow, form, dtype=np.float32):
+    """X as an Arrow table with a column of ids in between."""
+    x = X.astype(dtype)
+    if form == "columns":
+        parts = {"a": x[:, 0], "b": x[:, 1], "id": NAMES, "c": x[:, 2], "d": x[:, 3]}
+        return arrow.table({name: arrow.array(values) for name, values in parts.items()})
+    flat = arrow.array(x.ravel())
+    if form == "lists":
+        return arrow.table({"id": NAMES, "x": arrow.ListArray.from_arrays(np.arange(0, 201, 4, dtype=np.int32), flat)})
+    return arrow.table({"id": NAMES, "x": arrow.FixedSizeListArray.from_arrays(flat, 4)})
+
+
+def put(arrow, table, path):
+    if path.suffix == ".parquet":
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(table, path, row_group_size=17)
+    elif path.name.startswith("stream"):
+        with arrow.OSFile(str(path), "wb") as file, arrow.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table, max_chunksize=17)
+    else:
+        with arrow.OSFile(str(path), "wb") as file, arrow.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table, max_chunksize=17)
+    return path
+
+
+@pytest.mark.parametrize("form", ["columns", "lists", "lists of one size"])
+@pytest.mark.parametrize("name", ["x.parquet", "x.arrow", "x.feather", "stream.arrow"])
+def test_parquet_and_arrow_give_the_same_rows_with_their_ids(tmp_path, arrow, form, name):
+    found = embeddings(put(arrow, as_table(arrow, form), tmp_path / name), ids="id")
+    assert np.array_equal(found.block(slice(0, 50)), X)
+    assert list(found.ids) == NAMES
+    assert found.precision == "float32"
+    with pytest.raises(UnknownName, match="no column in .* named 'key'"):
+        embeddings(tmp_path / name, ids="key")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_tables_keep_their_precision(tmp_path, arrow, dtype):
+    found = embeddings(put(arrow, as_table(arrow, "lists", dtype), tmp_path / "x.parquet"), ids="id")
+    assert found.precision == np.dtype(dtype).name
+    assert np.array_equal(found.block(slice(0, 50)), X.astype(dtype).astype(found.take([0]).dtype))
+
+
+def test_a_folder_of_parquet_shards_is_joined_by_its_ids(tmp_path, arrow):
+    (tmp_path / "shards").mkdir()
+    table = as_table(arrow, "lists")
+    put(arrow, table.slice(0, 20), tmp_path / "shards" / "part-0.parquet")
+    put(arrow, table.slice(20), tmp_path / "shards" / "part-1.arrow")
+    order = np.random.default_rng(0).permutation(50)
+    np.savez(tmp_path / "x.npz", x=X[order], id=np.array(NAMES)[order])
+    left, right = joined(embeddings(tmp_path / "shards", ids="id"), embeddings(tmp_path / "x.npz", ids="id"))
+    assert left.rows == 50
+    assert np.array_equal(left.block(slice(0, 50)), right.block(slice(0, 50)))
+
+
+def test_shards_of_bfloat16_are_read_in_order(tmp_path):
+    values = torch.from_numpy(X).bfloat16()
+    for i, some in enumerate(values.split(15)):
+        save_file({"x": some.contiguous()}, tmp_path / f"model-{i:05d}.safetensors")
+    found = embeddings(tmp_path)
+    assert found.precision == "bfloat16"
+    assert np.array_equal(np.concatenate(list(found.blocks(8))), values.float().numpy())
+
+
+def spoiled(tmp_path, arrow, what):
+    path = tmp_path / "x.parquet"
+    x = arrow.array(X[:, 0])
+    tables = {
+        "a missing number": {"x": arrow.array([1.0, None, 3.0])},
+        "text": {"x": x, "y": NAMES},
+        "numbers as text": {"x": ["1.5", "2.5"]},
+        "dates": {"x": arrow.array([1, 2], arrow.timestamp("s"))},
+        "ragged lists": {"x": arrow.array([[1.0], [1.0, 2.0, 3.0]])},
+        "a missing list": {"x": arrow.array([[1.0, 2.0], None])},
+        "lists of text": {"x": arrow.array([["a"], ["b"]])},
+        "empty lists": {"x": arrow.array([[], []], arrow.list_(arrow.float32()))},
+        "no rows": {"x": arrow.array([], arrow.float32())},
+    }
+    put(arrow, arrow.table(tables.get(what, {"x": x})), path)
+    if what == "truncated":
+        path.write_bytes(path.read_bytes()[:-30])
+    elif what == "corrupt":
+        data = path.read_bytes()
+        path.write_bytes(data[:4] + b"\xff" * (len(data) - 12) + data[-8:])
+    elif what == "pickled":
+        path.write_bytes(pickle.dumps(Bomb()))
+    elif what == "an empty file":
+        path.write_bytes(b"")
+    elif what == "truncated arrow":
+        path = put(arrow, arrow.table({"x": x}), tmp_path / "x.arrow")
+        path.write_bytes(path.read_bytes()[:-30])
+    elif what == "no arrow":
+        path = tmp_path / "x.arrow"
+        path.write_bytes(b"nothing of the kind" * 9)
+    return path
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        *(
+            "text",
+            "numbers as text",
+            "dates",
+            "ragged lists",
+            "a missing list",
+            "lists of text",
+            "empty lists",
+            "no rows",
+        ),
+        *("truncated", "corrupt", "pickled", "an empty file", "truncated arrow", "no arrow"),
+    ],
+)
+def test_a_bad_table_gets_a_sentence_and_runs_no_code(tmp_path, arrow, what):
+    with pytest.raises(BadInput, match="must hold (columns|rows) of numbers"):
+        embeddings(spoiled(tmp_path, arrow, what))
+    assert not os.path.exists("/tmp/zhat-was-here")
+
+
+def test_a_missing_number_of_a_table_is_named_by_its_row(tmp_path, arrow):
+    with pytest.raises(BadInput, match="row 1, column 0"):
+        list(embeddings(spoiled(tmp_path, arrow, "a missing number")).blocks())

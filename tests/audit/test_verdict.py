@@ -305,6 +305,13 @@ def test_a_weak_relation_is_found_and_called_partial():
     assert abs(found.score.value - 0.09 / 1.09) < 4 * 2 * np.sqrt(0.083 / (1000 * 6)) + 7 / 1000
 
 
+def test_a_column_that_is_hardly_ever_used_does_not_keep_others_from_being_unrelated():
+    a, b = independent(3, 600, 8)
+    b[:, 2] = 0
+    b[411, 2] = 1
+    assert audit(a, b).verdict == "unrelated"
+
+
 def test_one_wild_row_does_not_make_a_rotation_nonlinear():
     a, b = planted(ORTHOGONAL, 500, 6, 0.0)
     b[-1] = 1e4

@@ -139,3 +139,15 @@ def test_the_time_of_a_step_is_measured():
 def test_the_demo_is_a_row_whose_conditions_hold():
     prediction = zhat.theory.predict(DEMO.process, DEMO.objective, DEMO.encoder)
     assert prediction.holds == "yes"
+
+
+def test_seeds_that_do_not_fit_one_stack_are_trained_one_after_the_other(tmp_path, monkeypatch):
+    told = []
+    together = run(ROW, SHORT, seeds=(0, 1), out=tmp_path / "a", progress=lambda *now: told.append(now))
+    once = len(told)
+    monkeypatch.setattr("zhat.experiment.running.STACKED", 1)
+    apart = run(ROW, SHORT, seeds=(0, 1), out=tmp_path / "b", progress=lambda *now: told.append(now))
+    assert len(told) == 3 * once
+    assert apart[0].seconds != apart[1].seconds
+    for one, other in zip(together, apart, strict=True):
+        assert one.learned[AFFINE].value == pytest.approx(other.learned[AFFINE].value, abs=1e-3)

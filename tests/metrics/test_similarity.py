@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score
 from zhat import testing
 from zhat.errors import BadInput, TooFewRows
 from zhat.metrics import CCA, CKA, PWCCA, SVCCA, Moments, Procrustes, linear_r2_both_ways, similarities
+from zhat.metrics.similarity import principal_components
 
 KINDS = ("random", "rank-deficient", "ill-conditioned", "other units")
 
@@ -276,3 +277,34 @@ def test_a_collapsed_representation_gets_a_sentence_and_never_a_score():
 def test_mistakes_get_a_sentence(call, message):
     with pytest.raises(BadInput, match=message):
         call(*pair())
+
+
+@pytest.mark.parametrize("standardised", [False, True])
+def test_svcca_is_the_product_of_principal_components(standardised):
+    z, h = (torch.from_numpy(m) for m in pair(d=6, k=8))
+    u, v = (principal_components(m, 3, standardised=standardised) for m in (z, h))
+    assert torch.allclose(u.T @ u, torch.eye(3, dtype=torch.float64), atol=1e-10)
+    rho = torch.linalg.svdvals(u.T @ v)
+    assert torch.allclose(rho, torch.tensor(SVCCA(3, standardised)(z, h, shuffles=0).per_latent).double(), atol=1e-10)
+    with pytest.raises(BadInput, match="7 components were asked for, but `z` varies in 6 directions only"):
+        principal_components(z, 7)
+
+
+def test_held_out_canonical_correlations_of_noise_are_around_zero_and_of_a_copy_one():
+    generator = torch.Generator().manual_seed(0)
+    z, noise = torch.randn(600, 20, generator=generator), torch.randn(600, 20, generator=generator)
+    in_sample, held_out = CCA()(z, noise, shuffles=0), CCA().held_out(z, noise)
+    assert in_sample.value > 0.1
+    assert abs(held_out.value) < 4 / math.sqrt(300 * 20)
+    assert (held_out.held_out, held_out.n, held_out.n_fit) == (True, 300, 300)
+    copy = CCA().held_out(z, z @ torch.randn(20, 20, generator=generator) + 1)
+    assert copy.value == pytest.approx(1, abs=1e-9)
+
+
+def test_held_out_canonical_correlations_count_the_directions_of_the_richer_side():
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randn(400, 4, generator=generator)
+    flat = torch.cat([z[:, :2], z[:, :2]], 1)  # four columns, two directions
+    assert CCA().held_out(z, flat).value == pytest.approx(0.5, abs=1e-9)
+    with pytest.raises(TooFewRows, match="cannot tell mean CCA"):
+        CCA().held_out(z[:60], flat[:60])

@@ -12,8 +12,21 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
+from zhat.dgp import Batch
+from zhat.encoders import ContextSum
 from zhat.errors import BadInput, MissingExtra
-from zhat.objectives import InBatch, Vocabulary, from_arrays, from_huggingface, from_sklearn, from_torch
+from zhat.objectives import (
+    InBatch,
+    Vocabulary,
+    WordSoftmax,
+    from_arrays,
+    from_huggingface,
+    from_log_bilinear,
+    from_metric_learning,
+    from_noise_contrastive,
+    from_sklearn,
+    from_torch,
+)
 
 WITH_TRANSFORMERS = importlib.util.find_spec("transformers") is not None
 
@@ -131,3 +144,52 @@ def test_a_language_model_is_its_output_embeddings_and_what_enters_them(kind):
     assert torch.allclose(canonical.log_prob(ids, words), expected, atol=1e-4)
     with pytest.raises(BadInput, match="but GPT2Model has none"):
         from_huggingface(hf.GPT2Model(hf.GPT2Config(vocab_size=50, n_layer=1, n_head=2, n_embd=16)))
+
+
+def test_a_log_bilinear_model_has_its_bias_folded_in():
+    torch.manual_seed(0)
+    encoder, head = ContextSum(30, 4, places=3, scale=1.0), WordSoftmax(4, 30, scale=1.0)
+    nn.init.normal_(head.offsets)
+    x, label = torch.randint(30, (20, 3)), torch.randint(30, (20,))
+    model = from_log_bilinear(encoder.context, encoder.place, head.rows, head.offsets.detach())
+    assert model.biased
+    assert model.head.shape == (30, 5)
+    loss = head(encoder(x)[None], Batch(x=x[None], label=label))
+    assert torch.allclose(-model.log_prob(x, label).mean(), loss, atol=1e-5)
+    plain = from_log_bilinear(encoder.context, encoder.place, head.rows)
+    assert torch.allclose(plain.logits(x), encoder(x) @ head.rows.T, atol=1e-5)
+    with pytest.raises(BadInput, match="a context is 3 whole numbers, .* but the shape \\(20, 2\\)"):
+        model.features(x[:, :2])
+    with pytest.raises(BadInput, match="`context` has 4 columns and `place` 2"):
+        from_log_bilinear(encoder.context, encoder.place[:, :2], head.rows)
+
+
+def test_a_head_trained_against_noise_stands_for_a_softmax():
+    random = np.random.default_rng(0)
+    p = random.dirichlet(np.ones(6), size=4)  # p(w | x) of four observations, as scores of a head that fits them
+    noise = random.dirichlet(np.ones(6))
+    label = torch.tensor([0, 3, 5, 2])
+    wanted = torch.from_numpy(np.log(p[np.arange(4), label.numpy()]))
+    contrastive = from_noise_contrastive(np.log(p).T)  # f is the unit vector of the observation
+    assert torch.allclose(contrastive.log_prob(np.eye(4), label), wanted)
+    sampled = from_noise_contrastive((np.log(p) - np.log(noise)).T, np.full(6, 0.7), noise=3 * noise)
+    assert torch.allclose(sampled.log_prob(np.eye(4), label), wanted)
+    with pytest.raises(BadInput, match="one probability above 0 for each label"):
+        from_noise_contrastive(np.log(p).T, noise=np.zeros(6))
+
+
+def test_metric_learning_compares_anchors_with_the_items_of_the_batch():
+    torch.manual_seed(0)
+    embed = nn.Linear(5, 3).double()
+    anchors, items = torch.randn(6, 5).double(), torch.randn(6, 5).double()
+    a, b = embed(anchors).detach(), embed(items).detach()
+    label = torch.arange(6)
+    pairs = from_metric_learning(lambda x: embed(x).detach(), items)
+    assert torch.allclose(pairs.log_prob(anchors, label), (a @ b.T).log_softmax(-1).diagonal())
+    near = from_metric_learning(lambda x: embed(x).detach(), items, distance=True)
+    squared = torch.cdist(a, b).square()
+    assert torch.allclose(near.log_prob(anchors, label), (-squared).log_softmax(-1).diagonal())
+    two = from_metric_learning(lambda x: embed(x).detach(), items[:2], distance=True)  # a positive and a negative
+    triplet = nn.functional.softplus(squared[:2, 0] - squared[:2, 1])
+    both = two.logits(anchors[:2]).log_softmax(-1)[:, 0]
+    assert torch.allclose(-both, triplet)

@@ -162,3 +162,47 @@ def test_the_head_can_have_a_learning_rate_of_its_own():
 
     assert steps_apart() > 1e-3
     assert steps_apart(lr_scale={"rows": 1e-6}) < 1e-6
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"bias": True}, {"unit_rows": True, "unit_features": True, "learnable": True}], ids=str
+)
+def test_evenness_weighs_the_encoders_gradient_by_what_a_label_tells(how, generator, monkeypatch):
+    objective = made(**how, evenness=1.0)
+    h = torch.randn(1, 40, 3, generator=generator, dtype=torch.float64, requires_grad=True)
+    label = torch.randint(7, (40,), generator=generator)
+    unit = F.normalize(h[0], dim=-1) if objective.unit_features else h[0]
+    logits = objective.log_beta.exp() * unit @ objective.head.T
+    logits = logits if objective.offsets is None else logits + objective.offsets
+    p, w = logits.softmax(-1).detach(), objective.head.detach()
+    told = torch.stack([torch.cov(w.T, aweights=q, correction=0).trace() for q in p])
+    weights = 1 / (told / told.mean() + 0.05)
+    weights = (weights / weights.mean())[:, None]
+    plain = F.cross_entropy(logits, label)
+    of_rows, *of_head = torch.autograd.grad(plain, [h, *objective.parameters()])
+    for held in (2**24, 50):  # all at once, and seven rows at a time
+        monkeypatch.setattr("zhat.objectives.classification.HELD", held)
+        ours = objective(h, Batch(x=h, label=label))
+        torch.testing.assert_close(ours, plain, rtol=1e-12, atol=0)
+        gradients = torch.autograd.grad(ours, [h, *objective.parameters()])
+        for mine, theirs in zip(gradients, [weights * of_rows, *of_head], strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-13)
+
+
+def test_evenness_leaves_the_minimiser_where_it_is(generator):
+    objective = CrossEntropy(2, 4, evenness=1.0).double()
+    x = torch.randn(6, 2, generator=generator, dtype=torch.float64)
+    truth = torch.randn(4, 2, generator=generator, dtype=torch.float64)
+    objective.rows.data.copy_(truth)
+    h = x.clone().requires_grad_()
+    p = (x @ truth.T).softmax(-1)
+    expected = torch.zeros_like(x)
+    for label in range(4):  # the mean over labels: at the truth every row's gradient is 0
+        loss = objective(h[None], Batch(x=h[None], label=torch.full((6,), label)))
+        expected += p[:, [label]] * torch.autograd.grad(loss, h)[0]
+    torch.testing.assert_close(expected, torch.zeros_like(x), atol=1e-12, rtol=0)
+
+
+def test_evenness_below_zero_is_refused():
+    with pytest.raises(BadInput, match="`evenness` must be at least 0, but -1 came"):
+        CrossEntropy(2, 3, evenness=-1)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zhat.report import figures
 from zhat.report.figures import Axis, Rung, bars, heatmap, ladder, lines, scatter, sweep
 
 number = st.floats(-1e6, 1e6, allow_nan=False)
@@ -66,3 +67,20 @@ def test_a_sweep_draws_every_seed_at_every_point_inside_its_frame(x, mark, score
     circles = tree.findall(".//circle")
     assert len(circles) == len(x) * len(scores)
     assert all(64 <= float(c.get("cx")) <= 658 and 20 <= float(c.get("cy")) <= 328 for c in circles)
+
+
+def test_words_of_two_models_are_joined_by_lines():
+    chart = figures.words(["sun", "<sea>"], [(0, 0), (1, 1)], [(0, 1), (1, 0)], "before the map")
+    assert chart.count('class="link"') == chart.count('class="raw"') == chart.count('class="learned"') == 2
+    assert "&lt;sea&gt;" in chart
+
+
+def test_panels_stand_side_by_side_and_below_each_other():
+    one = figures.lines([("a", [0, 1], [0.1, 0.9])], "x", "y", level=0.2, beside=[[0.3, 0.4]])
+    assert "chance" in one
+    assert one.count("dotted") == 1
+    whole = figures.panels([one, one, one])
+    assert 'viewBox="0 0 920 540"' in whole
+    assert whole.count("<svg ") == 4
+    assert 'x="460" y="0"' in whole
+    assert 'x="0" y="270"' in whole

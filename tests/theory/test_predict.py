@@ -15,14 +15,15 @@ from zhat.dgp import (
     Pairs,
     Product,
     Real,
+    Sectors,
     Sphere,
     Uniform,
     VonMisesFisher,
 )
 from zhat.encoders import mlp
-from zhat.equivalence import AFFINE, ORTHOGONAL, SCALED_PERMUTATION, SIMILARITY
+from zhat.equivalence import AFFINE, LINEAR, ORTHOGONAL, SCALED_PERMUTATION, SIMILARITY
 from zhat.fresh import Fresh
-from zhat.objectives import InfoNCE, NegativeLp, Supervised
+from zhat.objectives import CrossEntropy, Each, InBatchSoftmax, InfoNCE, NegativeLp, Supervised
 
 SPHERE = Pairs(Uniform(Sphere(4)), VonMisesFisher(20.0), InvertibleMLP())
 BOX = Pairs(Uniform(Box(4)), Around(Laplace(Box(4), scale=0.05)), InvertibleMLP())
@@ -176,3 +177,20 @@ def test_predicting_leaves_the_global_random_state_alone():
     before = torch.random.get_rng_state()
     theory.predict(SPHERE, InfoNCE(), Fresh(onto, Sphere(4)))
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_theory_of_two_models_asks_for_more_labels_than_features_and_a_finite_minimum():
+    def answers(world, dim):
+        found = theory.predict(world, Fresh(Each, Fresh(CrossEntropy, dim, world.labels)))
+        assert found.up_to is LINEAR
+        return [answer.holds for answer in found.answers]
+
+    assert answers(Sectors(6, harmonics=2), 4) == ["yes", "yes"]
+    assert answers(Sectors(6, harmonics=2), 5) == ["yes", "yes"]
+    assert answers(Sectors(6, harmonics=2), 2) == ["yes", "no"]
+    assert answers(Sectors(6, harmonics=3), 6) == ["no", "yes"]
+    assert answers(Sectors(6), 2) == ["yes", "no"]
+    assert answers(Sectors(6, label_noise=0.1), 2) == ["yes", "unknown"]
+    contrastive = theory.predict(SPHERE, Each(InBatchSoftmax()))
+    assert [answer.holds for answer in contrastive.answers] == ["unknown", "unknown"]
+    assert contrastive.sentence.startswith("Two trained models agree up to linear")

@@ -6,6 +6,7 @@ Both look at a sample of rows, because both compare rows with rows.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from zhat.metrics import Alignment
 from zhat.results import Score
 
 NEIGHBOURS = 10
+RECALLS = (1, 2, 5, 10, 20, 50, 100)
 _ROWS = 1000
 _FOLDS = 16
 
@@ -56,7 +58,7 @@ def bending(seen: Seen, found: Alignment) -> tuple[Score, Tensor] | None:
         up_to=INVERTIBLE,
         shift=True,
         low=1 - high,
-        high=1 - low,
+        high=min(1.0, 1 - low),
         chance=None,
         chance_high=None,
         n=len(held),
@@ -149,15 +151,20 @@ def neighbours(seen: Seen, *, seed: int) -> Score | None:
 def _near(x: Tensor, k: int) -> Tensor:
     """Which rows are among the k nearest of each row, `(m, m)`."""
     x = (x - x.mean(0)) / x.std().clamp_min(1e-300)
-    return _nearest(x, x, k)
+    return _within(_ranked(x, x, k), k)
 
 
-def _nearest(queries: Tensor, rows: Tensor, k: int) -> Tensor:
-    """Which rows are among the k nearest of each query, other than the query's own, `(m, m)`."""
+def _ranked(queries: Tensor, rows: Tensor, k: int) -> Tensor:
+    """The k nearest rows of each query, nearest first, other than the query's own, `(m, k)`."""
     apart = torch.cdist(queries, rows)
     apart.fill_diagonal_(math.inf)
-    found = torch.zeros(len(rows), len(rows), dtype=torch.bool)
-    return found.scatter_(1, apart.topk(k, largest=False).indices, True)
+    return apart.topk(k, largest=False).indices
+
+
+def _within(ranked: Tensor, k: int) -> Tensor:
+    """Which rows are among the k nearest of each query, `(m, m)`."""
+    found = torch.zeros(len(ranked), len(ranked), dtype=torch.bool)
+    return found.scatter_(1, ranked[:, :k], True)
 
 
 def recall(seen: Seen, found: Alignment, k: int) -> Score:
@@ -170,25 +177,45 @@ def recall(seen: Seen, found: Alignment, k: int) -> Score:
         found: the map from old to new.
         k: neighbours asked for.
     """
-    held = _spaced(torch.nonzero(seen.held_out).flatten(), 2 * _ROWS)
-    m = len(held)
+    m = len(_queries(seen))
     if not 1 <= k < m:
         raise BadInput(f"recall@{k} needs more than {k} held-out sampled rows, and k of at least 1; there are {m}.")
-    new = seen.b[held]
-    exact, kept = (_nearest(new, rows, k) for rows in (new, found(seen.a[held])))
-    values = (exact & kept).sum(-1).double() / k
-    low, high = interval(torch.stack([v.mean() for v in values.chunk(_FOLDS)]))
-    return Score(
-        name=f"recall@{k}",
-        value=float(values.mean()),
-        up_to=found.up_to,
-        shift=False,
-        low=max(0.0, low),
-        high=min(1.0, high),
-        chance=k / (m - 1),
-        chance_high=None,
-        n=m,
-        n_fit=seen.fit.n,
-        held_out=True,
-        per_latent=(),
-    )
+    return _recalls(seen, found, (k,))[0]
+
+
+def recalls(seen: Seen, found: Alignment) -> tuple[Score, ...]:
+    """`recall` for k of 1, 2, 5, 10, 20, 50 and 100, as far as there are rows."""
+    return _recalls(seen, found, [k for k in RECALLS if k < len(_queries(seen)) // 2])
+
+
+def _queries(seen: Seen) -> Tensor:
+    return _spaced(torch.nonzero(seen.held_out).flatten(), 2 * _ROWS)
+
+
+def _recalls(seen: Seen, found: Alignment, ks: Sequence[int]) -> tuple[Score, ...]:
+    if not ks:
+        return ()
+    held = _queries(seen)
+    m, new = len(held), seen.b[held]
+    exact, kept = (_ranked(new, rows, max(ks)) for rows in (new, found(seen.a[held])))
+    scores = []
+    for k in ks:
+        values = (_within(exact, k) & _within(kept, k)).sum(-1).double() / k
+        low, high = interval(torch.stack([v.mean() for v in values.chunk(_FOLDS)]))
+        scores.append(
+            Score(
+                name=f"recall@{k}",
+                value=float(values.mean()),
+                up_to=found.up_to,
+                shift=False,
+                low=max(0.0, low) if math.isfinite(low) else None,
+                high=min(1.0, high) if math.isfinite(high) else None,
+                chance=k / (m - 1),
+                chance_high=None,
+                n=m,
+                n_fit=seen.fit.n,
+                held_out=True,
+                per_latent=(),
+            )
+        )
+    return tuple(scores)

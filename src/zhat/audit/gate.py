@@ -9,9 +9,10 @@ from pathlib import Path
 from zhat import _checks
 from zhat.equivalence import Equivalence
 from zhat.errors import BadInput, UnknownName
-from zhat.results import AuditResult
+from zhat.results import AuditMatrix, AuditResult, LayerAudit
 
 _CLASSES = tuple(e.value for e in Equivalence if e <= Equivalence.AFFINE)
+_SHOWN = 3  # failures named in one line
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,24 @@ class Gate:
         if self.require is not None and not self.require <= Equivalence.AFFINE:
             raise BadInput(f"a gate requires affine or a tighter class, but {self.require} came.")
 
-    def __call__(self, result: AuditResult) -> tuple[bool, str]:
-        """Whether the audit passes, and one line for the log."""
+    def __call__(self, result: AuditResult | AuditMatrix | LayerAudit) -> tuple[bool, str]:
+        """Whether the audit passes, and one line for the log; of several audits, every one must pass."""
+        if isinstance(result, AuditMatrix | LayerAudit):
+            kind = "ordered pairs" if isinstance(result, AuditMatrix) else "layers"
+            lost = [f"{a.a} to {a.b}: {'; '.join(self._failed(a))}" for a in result.audits if self._failed(a)]
+            if not lost:
+                return True, f"gate passed: all {len(result.audits)} {kind}"
+            more = f" | and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+            shown = " | ".join(lost[:_SHOWN])
+            return False, f"gate failed: {len(lost)} of {len(result.audits)} {kind} | {shown}{more}"
+        failed = self._failed(result)
+        if failed:
+            return False, f"gate failed: {'; '.join(failed)}"
+        value = "" if result.score is None else f", R2 {result.score.value:.4f}"
+        return True, f"gate passed: {result.verdict}{value}"
+
+    def _failed(self, result: AuditResult) -> list[str]:
+        """The conditions that do not hold, in words."""
         failed = []
         score = result.score
         if self.require is not None and (result.up_to is None or not result.up_to <= self.require):
@@ -62,10 +79,7 @@ class Gate:
             if not recalls or recalls[0].value < self.min_recall:
                 is_now = f"is {recalls[0].value:.4f}" if recalls else "was not measured"
                 failed.append(f"recall must be at least {self.min_recall:g}, {is_now}")
-        if failed:
-            return False, f"gate failed: {'; '.join(failed)}"
-        value = "" if score is None else f", R2 {score.value:.4f}"
-        return True, f"gate passed: {result.verdict}{value}"
+        return failed
 
 
 def equivalence(name: str) -> Equivalence:

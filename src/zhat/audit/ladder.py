@@ -37,7 +37,7 @@ class Step:
         score: the held-out R2 with interval and chance.
         enough: whether there are rows enough to fit this class.
         needed: rows that are.
-        wildest: the largest share of a column's variance that one fold holds.
+        wildest: the largest share of a column's variance that one fold holds, mean over columns.
     """
 
     up_to: Equivalence
@@ -100,7 +100,7 @@ def _step(
         up_to=up_to,
         shift=up_to is AFFINE,
         low=1 - high if math.isfinite(high) else None,
-        high=1 - low if math.isfinite(low) else None,
+        high=min(1.0, 1 - low) if math.isfinite(low) else None,
         chance=1 - float(by_chance.mean()),
         chance_high=1 - float(by_chance.mean()) + 1.645 * float(by_chance.std()),
         n=whole.n,
@@ -108,7 +108,7 @@ def _step(
         held_out=True,
         per_latent=tuple(float(v) for v in each),
     )
-    wildest = float((spread / spread.sum(0)).amax())
+    wildest = float((spread / spread.sum(0)).amax(0).mean())
     return Step(up_to, found, losses, linear, score, effective >= needed, needed, wildest)
 
 

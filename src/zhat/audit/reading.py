@@ -1,7 +1,8 @@
 """Embeddings from files: a matrix whose rows are read when they are needed, never all at once.
 
-`.npy` and `.safetensors` are memory-mapped; `.npz`, `.csv` and `.parquet` are streamed once into an unnamed temporary
-file and mapped from there; a folder of shards is its files in the order of their names. Nothing is unpickled.
+`.npy` and `.safetensors` are memory-mapped; `.npz`, `.csv`, `.parquet`, `.arrow` and `.feather` are streamed once into
+an unnamed temporary file and mapped from there; a folder of shards is its files in the order of their names. Nothing is
+unpickled.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from zhat.errors import BadInput, MissingExtra, UnknownName
 BLOCK = 2**13
 """Rows held at a time."""
 
-KNOWN = (".npy", ".npz", ".safetensors", ".csv", ".parquet")
+KNOWN = (".npy", ".npz", ".safetensors", ".csv", ".parquet", ".arrow", ".feather")
 _TENSORS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "bfloat16"}
 
 Rows = np.ndarray[Any, Any]
@@ -78,8 +79,8 @@ def embeddings(source: Any, *, key: str | None = None, ids: Any = None, name: st
     """Embeddings from an array, a file or a folder of shards.
 
     Args:
-        source: an array or tensor `(rows, dim)`, or the path of a `.npy`, `.npz`, `.safetensors`, `.csv` or `.parquet`
-            file, or of a folder that holds such files.
+        source: an array or tensor `(rows, dim)`, or the path of a `.npy`, `.npz`, `.safetensors`, `.csv`, `.parquet`,
+            `.arrow` or `.feather` file, or of a folder that holds such files.
         key: which array of a `.npz` or `.safetensors` file; not needed where there is one matrix.
         ids: identifiers of the rows: a list, a `.npy` or text file, or the name of a key or column in `source`.
         name: for messages; a file's own name if empty.
@@ -100,26 +101,36 @@ def embeddings(source: Any, *, key: str | None = None, ids: Any = None, name: st
     return found if inside is not None else _named(found, ids)
 
 
-def joined(a: Embeddings, b: Embeddings) -> tuple[Embeddings, Embeddings]:
-    """The two with the same rows in the same order: by their ids where both have them, else as they come."""
-    if a.ids is None or b.ids is None:
-        if a.rows != b.rows:
-            raise BadInput(
-                f"{a.name} has {a.rows} rows and {b.name} has {b.rows}; they are paired row by row. "
-                "Give --ids to join rows of different order or number."
-            )
-        return a, b
-    for one in (a, b):
-        if len(np.unique(np.asarray(one.ids))) < one.rows:
+def joined(*sources: Embeddings) -> tuple[Embeddings, ...]:
+    """All of them with the same rows in the same order: by their ids where all have them, else as they come."""
+    first, *others = sources
+    if any(one.ids is None for one in sources):
+        for other in others:
+            if first.rows != other.rows:
+                raise BadInput(
+                    f"{first.name} has {first.rows} rows and {other.name} has {other.rows}; they are paired row by "
+                    "row. Give --ids to join rows of different order or number."
+                )
+        return sources
+    ids = [np.asarray(one.ids) for one in sources]
+    for one, own in zip(sources, ids, strict=True):
+        if len(np.unique(own)) < one.rows:
             raise BadInput(f"the ids of {one.name} must be unique, but some occur twice. Give one id for each row.")
-    left, right = np.asarray(a.ids), np.asarray(b.ids)
-    if left.dtype.kind != right.dtype.kind:
-        left, right = left.astype(str), right.astype(str)
-    common, rows_a, rows_b = np.intersect1d(left, right, assume_unique=True, return_indices=True)
-    if len(common) == 0:
-        raise BadInput(f"no id of {a.name} occurs in {b.name}. Are these ids of the same rows?")
-    order = np.argsort(rows_a)  # read the first file from its start to its end
-    return _picked(a, rows_a[order]), _picked(b, rows_b[order])
+    if len({own.dtype.kind for own in ids}) > 1:
+        ids = [own.astype(str) for own in ids]
+    common = ids[0]
+    for other, own in zip(others, ids[1:], strict=True):
+        common = common[np.isin(common, own)]  # in the order of the first file, which is read from start to end
+        if len(common) == 0:
+            raise BadInput(f"no id of {first.name} occurs in {other.name}. Are these ids of the same rows?")
+    return tuple(_picked(one, _places(own, common)) for one, own in zip(sources, ids, strict=True))
+
+
+def _places(ids: Rows, wanted: Rows) -> Rows:
+    """Where the wanted ids stand, each of which occurs once."""
+    order = np.argsort(ids)
+    places: Rows = order[np.searchsorted(ids, wanted, sorter=order)]
+    return places
 
 
 def _picked(source: Embeddings, rows: Rows) -> Embeddings:
@@ -320,25 +331,20 @@ def _chosen(key: str | None, names: list[str], path: Path) -> str:
 
 
 def _table(path: Path, ids: str | None) -> Embeddings:
-    """A CSV or Parquet file, written once as float64 into a temporary file; ids are kept apart."""
+    """A table of columns, written once into a temporary file in its own precision; ids are kept apart."""
     names: list[str] = []
-    width = -1
     rows = 0
-
-    def pieces() -> Iterator[bytes]:
-        nonlocal width, rows
-        for some, some_ids in _csv(path, ids) if path.suffix == ".csv" else _parquet(path, ids):
-            names.extend(some_ids)
-            width, rows = some.shape[1], rows + len(some)
-            yield np.ascontiguousarray(some, dtype=np.float64).tobytes()
-
     with tempfile.TemporaryFile() as spool:
-        for piece in pieces():
-            spool.write(piece)
+        for some, some_ids in _csv(path, ids) if path.suffix == ".csv" else _arrow(path, ids):
+            names.extend(some_ids)
+            rows, width, dtype = rows + len(some), some.shape[1], some.dtype
+            spool.write(np.ascontiguousarray(some).tobytes())
         if rows == 0:
             raise BadInput(f"{path.name} must hold rows of numbers, but it is empty.")
+        if width == 0:
+            raise BadInput(f"{path.name} must hold columns of numbers, but there are none besides the ids.")
         spool.flush()
-        mapped = np.memmap(spool, dtype=np.float64, mode="r", shape=(rows, width))
+        mapped = np.memmap(spool, dtype=dtype, mode="r", shape=(rows, width))
     found = _from_array(mapped, path.name)
     return found if ids is None else replace(found, ids=np.array(names))
 
@@ -388,23 +394,62 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _parquet(path: Path, ids: str | None) -> Iterator[tuple[Rows, list[str]]]:
-    """Numeric columns side by side, or one column of lists."""
+def _arrow(path: Path, ids: str | None) -> Iterator[tuple[Rows, list[str]]]:
+    """Numeric columns side by side, or columns of lists, from a Parquet or Arrow file."""
     try:
         import pyarrow as arrow
+        import pyarrow.ipc as ipc
         import pyarrow.parquet as parquet
     except ImportError:
-        raise MissingExtra("pyarrow", "parquet", "reading Parquet files") from None
+        raise MissingExtra("pyarrow", "parquet", "reading Parquet and Arrow files") from None
     try:
-        file = parquet.ParquetFile(path)
-        columns = file.schema_arrow.names
-        if ids is not None and ids not in columns:
-            raise UnknownName(f"column in {path.name}", ids, columns)
-        for batch in file.iter_batches(batch_size=BLOCK):
-            some_ids = [] if ids is None else [str(i) for i in batch.column(ids).to_pylist()]
-            values = [np.array(batch.column(c).to_pylist(), dtype=np.float64) for c in columns if c != ids]
-            yield np.concatenate([v.reshape(len(batch), -1) for v in values], axis=1), some_ids
-    except (arrow.ArrowException, ValueError) as error:
+        with path.open("rb") as source:
+            if path.suffix == ".parquet":
+                file = parquet.ParquetFile(source)
+                columns, batches = file.schema_arrow.names, file.iter_batches(batch_size=BLOCK)
+            else:
+                file = ipc.open_file(source) if source.read(6) == b"ARROW1" else ipc.open_stream(_rewound(source))
+                columns, batches = file.schema.names, _record_batches(file)
+            if ids is not None and ids not in columns:
+                raise UnknownName(f"column in {path.name}", ids, columns)
+            for batch in (b for b in batches if len(b)):
+                some_ids = [] if ids is None else [str(i) for i in batch.column(columns.index(ids)).to_pylist()]
+                values = [_cells(batch.column(i), c) for i, c in enumerate(columns) if c != ids]
+                yield np.concatenate(values, axis=1) if values else np.empty((len(batch), 0)), some_ids
+    except (arrow.ArrowException, ValueError, OSError) as error:
         if isinstance(error, BadInput):
             raise
         raise BadInput(f"{path.name} must hold columns of numbers, but it cannot be read ({error}).") from None
+
+
+def _rewound(source: Any) -> Any:
+    source.seek(0)
+    return source
+
+
+def _record_batches(file: Any) -> Iterator[Any]:
+    if hasattr(file, "num_record_batches"):
+        return (file.get_batch(i) for i in range(file.num_record_batches))
+    return iter(file)
+
+
+def _cells(column: Any, name: str) -> Rows:
+    """A column of numbers, or of lists of as many numbers each, `(rows, width)`; a missing number is NaN."""
+    width = 1
+    if hasattr(column.type, "value_type") and hasattr(column, "flatten"):
+        if column.null_count:
+            raise ValueError(f"column {name} lacks {column.null_count} lists")
+        lengths = {len(column.flatten()) // len(column)}
+        if hasattr(column, "value_lengths"):
+            lengths = set(column.value_lengths().to_pylist())
+        if len(lengths) != 1 or lengths == {0}:
+            raise ValueError(f"the lists of column {name} must be of one length, not of {sorted(lengths)[:4]}")
+        (width,), column = lengths, column.flatten()
+    kind = str(column.type)
+    if not kind.startswith(("int", "uint", "float", "double", "halffloat", "bool")):
+        raise ValueError(f"column {name} is of type {kind}")
+    values = column.to_numpy(zero_copy_only=False)
+    if values.dtype == object or values.dtype.kind != "f":
+        values = values.astype(np.float64)
+    found: Rows = values.reshape(-1, width)
+    return found

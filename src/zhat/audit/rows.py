@@ -1,4 +1,4 @@
-"""One pass over two paired files: moments of disjoint folds, a sample of rows, and what is odd about the rows.
+"""One pass over paired files, two or more: moments of disjoint folds, a sample of rows, and what is odd about the rows.
 
 Rows are cut into contiguous pieces, every other piece for fitting, the rest for reading. Neighbouring rows that are
 alike (frames of a film, copies of one document) then stay in one piece, as long as pieces are longer than the likeness
@@ -9,8 +9,9 @@ fitted.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ READ_FOLDS = 32
 LASTING = 1.5  # up to here rows are taken as independent
 SAMPLE = 4096
 _MOMENTS_BYTES = 3e8
+_MOST_BYTES = 1.2e9  # of the moments of several files; beyond, they are read pair by pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +76,23 @@ class Seen:
         """Rows that count: distinct ones, neighbours that are alike counted once."""
         return int(min(self.distinct, self.rows / self.lasting))
 
+    def swapped(self) -> Seen:
+        """The same rows with a and b exchanged: no further look at them is needed."""
+        read = tuple(m.swapped() for m in self.read)
+        return replace(self, fit=self.fit.swapped(), read=read, a=self.b, b=self.a)
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """What a pass over several files has kept: joint moments, and for each file a key of each row and the sample."""
+
+    fit: Moments
+    read: tuple[Moments, ...]
+    keys: list[Rows]
+    samples: list[Tensor]
+    held_out: Tensor
+    same: set[tuple[int, int]]
+
 
 def look(a: Embeddings, b: Embeddings, *, seed: int) -> Seen:
     """Read both files once; a second time where rows occur repeatedly, and then by content.
@@ -83,79 +102,152 @@ def look(a: Embeddings, b: Embeddings, *, seed: int) -> Seen:
         b: the same rows to map to.
         seed: of the sample.
     """
-    n = a.rows
-    lasting = max(likeness_lasts(one.block(slice(0, min(SAMPLE, n)))) for one in (a, b))
-    size = 8 * (a.dim**2 + a.dim * b.dim + b.dim**2)
-    folds = int(min(READ_FOLDS, n // 2, max(4, n / (20 * lasting)), max(8, _MOMENTS_BYTES / size)))
+    return look_around((a, b), seed=seed)[0, 1]
+
+
+def look_around(sources: Sequence[Embeddings], *, seed: int) -> dict[tuple[int, int], Seen]:
+    """Every pair (i, j), i < j, of several files with the same rows, from one pass over each.
+
+    A file is read once more where rows occur repeatedly, because copies decide how the rows of a pair are split; again
+    where files repeat different rows. Where the moments of all pairs together would take too much memory, files are
+    read pair by pair.
+
+    Args:
+        sources: the files.
+        seed: of the sample.
+    """
+    n = sources[0].rows
+    first, rest = sources[0].dim, sum(s.dim for s in sources[1:])
+    size = 8 * (first**2 + first * rest + rest**2)
+    pairs = list(combinations(range(len(sources)), 2))
+    if len(sources) > 2 and 9 * size > _MOST_BYTES:
+        return {(i, j): look(sources[i], sources[j], seed=seed) for i, j in pairs}
+    lasting = [likeness_lasts(one.block(slice(0, min(SAMPLE, n)))) for one in sources]
+    folds = int(min(READ_FOLDS, n // 2, max(4, n / (20 * max(lasting))), max(8, _MOMENTS_BYTES / size)))
     chosen = torch.randperm(n, generator=randomness.generator(seed, "sample"))[:SAMPLE].sort().values
     pieces = max(2, 2 * folds)
-    seen = _pass(a, b, chosen, np.arange(n) * pieces // n, folds, lasting)
-    if seen[0].distinct < 0.999 * n:
-        keys = seen[1]
-        by_content = ((keys * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)).astype(np.int64) % pieces
-        if len(np.unique(by_content % 2)) == 2:
-            return _pass(a, b, chosen, by_content, folds, lasting)[0]
-    return seen[0]
+    kept = _pass(sources, chosen, np.arange(n) * pieces // n, folds)
+    counts = [len(np.unique(keys)) for keys in kept.keys]
+    found = {}
+    split: dict[int, list[tuple[int, int]]] = {}  # by which file's content the rows of a pair are split
+    for i, j in pairs:
+        found[i, j] = _pair(kept, sources, i, j, chosen, min(counts[i], counts[j]), max(lasting[i], lasting[j]))
+        if found[i, j].distinct < 0.999 * n:
+            by = min(i, j, key=lambda one: counts[one])
+            by = next(one for one in range(by + 1) if _same_copies(kept.keys[one], kept.keys[by], counts[by]))
+            split.setdefault(by, []).append((i, j))
+    for by, concerned in split.items():
+        mixed = (kept.keys[by] * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
+        by_content = mixed.astype(np.int64) % pieces
+        if len(np.unique(by_content % 2)) < 2:
+            continue
+        places = sorted({place for pair in concerned for place in pair})
+        some = [sources[place] for place in places]
+        again = _pass(some, chosen, by_content, folds)
+        for i, j in concerned:
+            seen = found[i, j]
+            found[i, j] = _pair(again, some, places.index(i), places.index(j), chosen, seen.distinct, seen.lasting)
+    return found
 
 
-def _pass(a: Embeddings, b: Embeddings, chosen: Tensor, piece: Rows, folds: int, lasting: float) -> tuple[Seen, Rows]:
+def _same_copies(one: Rows, other: Rows, distinct: int) -> bool:
+    """Whether rows are copies in one file exactly where they are in the other, which has so many distinct ones."""
+    if one is other:
+        return True
+    both = (one * np.uint64(0x9E3779B97F4A7C15)) ^ other
+    return len(np.unique(one)) == distinct == len(np.unique(both))
+
+
+def _pass(sources: Sequence[Embeddings], chosen: Tensor, piece: Rows, folds: int) -> _Kept:
     fit: Moments | None = None
     read: list[Moments | None] = [None] * max(1, folds)
-    keys_a, keys_b, kept_a, kept_b = [], [], [], []
-    same = a.dim == b.dim
+    keys: list[list[Rows]] = [[] for _ in sources]
+    samples: list[list[Rows]] = [[] for _ in sources]
+    same = {(i, j) for i, j in combinations(range(len(sources)), 2) if sources[i].dim == sources[j].dim}
     picked = chosen.numpy()
-    for start, some_a, some_b in _together(a, b):
-        here = piece[start : start + len(some_a)]
-        same = same and bool(np.array_equal(some_a, some_b))
-        keys_a.append(_keys(some_a))
-        keys_b.append(_keys(some_b))
-        inside = picked[(picked >= start) & (picked < start + len(some_a))] - start
-        kept_a.append(some_a[inside].astype(np.float64))
-        kept_b.append(some_b[inside].astype(np.float64))
-        h, z = torch.from_numpy(some_a), torch.from_numpy(some_b)
+    for start, together in _together(sources):
+        here = piece[start : start + len(together[0])]
+        same = {(i, j) for i, j in same if np.array_equal(together[i], together[j])}
+        inside = picked[(picked >= start) & (picked < start + len(here))] - start
+        for i, some in enumerate(together):
+            keys[i].append(_keys(some))
+            samples[i].append(some[inside].astype(np.float64))
+        z, h = torch.from_numpy(together[0]), torch.from_numpy(_beside(together[1:]))
         for i in np.unique(np.where(here % 2 == 0, -1, here // 2)):
-            rows = torch.from_numpy(np.flatnonzero(here % 2 == 0 if i < 0 else here == 2 * i + 1))
-            some = Moments.of(z[rows], h[rows])
+            mine = here % 2 == 0 if i < 0 else here == 2 * i + 1
+            rows = slice(None) if mine.all() else torch.from_numpy(np.flatnonzero(mine))
+            part = Moments.of(z[rows], h[rows])
             if i < 0:
-                fit = some if fit is None else fit + some
+                fit = part if fit is None else fit + part
             else:
                 before = read[i]
-                read[i] = some if before is None else before + some
+                read[i] = part if before is None else before + part
     found = tuple(m for m in read if m is not None)
     assert fit is not None, "there are rows to fit on"
     assert found, "there are rows to read on"
-    by_row = [np.concatenate(k) for k in (keys_a, keys_b)]
-    counts = [len(np.unique(k)) for k in by_row]
-    seen = Seen(
+    return _Kept(
         fit,
         found,
-        chosen,
+        [np.concatenate(k) for k in keys],
+        [torch.from_numpy(np.concatenate(s)) for s in samples],
         torch.from_numpy(piece[picked] % 2 == 1),
-        torch.from_numpy(np.concatenate(kept_a)),
-        torch.from_numpy(np.concatenate(kept_b)),
-        a.rows,
-        min(counts),
-        lasting,
         same,
     )
-    return seen, by_row[int(np.argmin(counts))]
 
 
-def _together(a: Embeddings, b: Embeddings) -> Iterator[tuple[int, Rows, Rows]]:
+def _together(sources: Sequence[Embeddings]) -> Iterator[tuple[int, tuple[Rows, ...]]]:
     start = 0
-    for some_a, some_b in zip(a.blocks(BLOCK), b.blocks(BLOCK), strict=True):
-        yield start, some_a, some_b
-        start += len(some_a)
+    for some in zip(*(one.blocks(BLOCK) for one in sources), strict=True):
+        yield start, some
+        start += len(some[0])
+
+
+def _beside(some: Sequence[Rows]) -> Rows:
+    return some[0] if len(some) == 1 else np.concatenate(some, axis=1)
+
+
+def _pair(
+    kept: _Kept, sources: Sequence[Embeddings], i: int, j: int, chosen: Tensor, distinct: int, lasting: float
+) -> Seen:
+    ends = np.cumsum([0, *(s.dim for s in sources[1:])])
+    spans = [slice(0, 0), *(slice(int(a), int(b)) for a, b in pairwise(ends))]
+    return Seen(
+        _part(kept.fit, spans, i, j),
+        tuple(_part(m, spans, i, j) for m in kept.read),
+        chosen,
+        kept.held_out,
+        kept.samples[i],
+        kept.samples[j],
+        sources[0].rows,
+        distinct,
+        lasting,
+        (i, j) in kept.same,
+    )
+
+
+def _part(joint: Moments, spans: Sequence[slice], i: int, j: int) -> Moments:
+    """Moments of the pair (j, i) as views of the joint ones, in which file 0 is z and the others beside it are h."""
+
+    def mean(one: int) -> Tensor:
+        return joint.mean_z if one == 0 else joint.mean_h[spans[one]]
+
+    def cross(one: int, other: int) -> Tensor:
+        if one == 0:
+            return joint.zz if other == 0 else joint.zh[:, spans[other]]
+        return joint.zh[:, spans[one]].T if other == 0 else joint.hh[spans[one], spans[other]]
+
+    return Moments(joint.n, mean(j), mean(i), cross(j, j), cross(j, i), cross(i, i))
 
 
 def _keys(rows: Rows) -> Rows:
     """A number for each row; equal rows have equal ones, others hardly ever."""
-    bits = np.ascontiguousarray(rows + 0.0).view(np.uint32 if rows.dtype == np.float32 else np.uint64)
-    drawn: Rows = np.asarray(np.random.default_rng(0).integers(0, 2**63, bits.shape[1], dtype=np.uint64))
+    # + 0.0 makes one zero of two; columns one after the other are read at memory speed
+    bits = np.ascontiguousarray(rows.T + 0.0).view(np.uint32 if rows.dtype == np.float32 else np.uint64)
+    drawn: Rows = np.asarray(np.random.default_rng(0).integers(0, 2**63, len(bits), dtype=np.uint64))
     odd = 2 * drawn + 1
     key = np.zeros(len(rows), np.uint64)
-    for column in range(bits.shape[1]):
-        key = (key ^ (bits[:, column] * odd[column])) * np.uint64(0x9E3779B97F4A7C15)
+    for column, factor in zip(bits, odd, strict=True):
+        key = (key ^ (column * factor)) * np.uint64(0x9E3779B97F4A7C15)
         key ^= key >> np.uint64(29)
     return key
 

@@ -8,17 +8,19 @@ r"""The verdict on two matrices of embeddings: the tightest class of maps that h
    leaves less than 0.1% to explain. Otherwise these rows **cannot tell**.
 5. Where a held-out nonlinear probe explains more than 1% of the variance beyond the winner, at 0.1%, the relation is
    **nonlinear**; also where no class is related but the probe or shared neighbours are.
-6. Nothing related, with rows enough for an affine map: **unrelated**; but where one fold holds more than half of the
-   variance, a few wild rows decide, and these rows cannot tell.
+6. Nothing related, with rows enough for an affine map: **unrelated**; but where one fold holds more than half of a
+   column's variance, on average over columns, a few wild rows decide, and these rows cannot tell.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
 from operator import add
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,13 +30,13 @@ from torch import Tensor
 from zhat._version import __version__
 from zhat.audit import beyond, oddities
 from zhat.audit.adapter import Adapter
-from zhat.audit.ladder import Step, interval, steps, varying
+from zhat.audit.ladder import Step, interval, loss, steps, varying
 from zhat.audit.reading import Embeddings, embeddings, joined
 from zhat.audit.rows import Seen, look
 from zhat.equivalence import AFFINE, IDENTITY, Equivalence
 from zhat.errors import BadInput, RunFailed, TooFewRows
 from zhat.metrics import Alignment, Moments, align
-from zhat.results import AuditResult, Profile, Score
+from zhat.results import AuditResult, Profile, Score, letter
 
 RELATED = 0.998  # two-sided levels of Student's intervals over folds
 REFUTED = 0.98
@@ -44,6 +46,7 @@ ROUNDING = 1e-9
 BEND = 0.01
 WILD = 0.5
 FEWEST = 20
+_GROUPS = 32  # of columns, in the map of residuals
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,10 @@ class Examined:
         step = next(s for s in self.steps if s.up_to is score.up_to)
         return beyond.recall(self.seen, step.found, k)
 
+    def searched(self, k: int = 10) -> Examined:
+        """The same with recall@k among the scores of the result."""
+        return replace(self, result=replace(self.result, beyond=(*self.result.beyond, self.recall(k))))
+
 
 def audit(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0) -> AuditResult:
     """Say up to which class of maps `b` is `a`, or that nothing can be said.
@@ -120,17 +127,31 @@ def audit(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int 
 
 def examine(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0) -> Examined:
     """The audit with its maps, for an adapter or recall; the arguments are those of `audit`."""
-    pair = (None, None) if ids is None else (ids, ids) if isinstance(ids, str) else tuple(ids)
-    if len(pair) != 2:
-        raise BadInput(f"`ids` is one name or a pair, but {len(pair)} came.")
-    left, right = joined(
-        embeddings(a, key=key, ids=pair[0], name="" if _is_path(a) else "a"),
-        embeddings(b, key=key, ids=pair[1], name="" if _is_path(b) else "b"),
-    )
-    left, right = _told_apart(left, right)
-    if left.rows < FEWEST:
-        raise TooFewRows(f"an audit needs at least {FEWEST} rows in both files, but {left.rows} came.", needed=FEWEST)
-    seen = look(left, right, seed=seed)
+    left, right = opened((a, b), key, ids)
+    return examined(look(left, right, seed=seed), left, right, seed)
+
+
+def opened(sources: Sequence[Any], key: str | None, ids: Any) -> tuple[Embeddings, ...]:
+    """Embeddings with the same rows in the same order, under different names."""
+    if len(sources) < 2:
+        raise BadInput(f"an audit compares at least two matrices of embeddings, but {len(sources)} came.")
+    each = [ids] * len(sources) if ids is None or isinstance(ids, str | Path) else list(ids)
+    if len(each) != len(sources):
+        raise BadInput(f"`ids` is one name or one for each of {len(sources)} inputs, but {len(each)} came.")
+    names = ["" if _is_path(source) else chr(ord("a") + i) for i, source in enumerate(sources)]
+    read = [embeddings(s, key=key, ids=i, name=n) for s, i, n in zip(sources, each, names, strict=True)]
+    found = _told_apart(joined(*read))
+    if found[0].rows < FEWEST:
+        raise TooFewRows(
+            f"an audit needs at least {FEWEST} rows in {'both' if len(found) == 2 else 'all'} files, but "
+            f"{found[0].rows} came.",
+            needed=FEWEST,
+        )
+    return found
+
+
+def examined(seen: Seen, left: Embeddings, right: Embeddings, seed: int) -> Examined:
+    """The audit of what a pass over two files has kept."""
     whole = reduce(add, seen.read, seen.fit)
     collapsed = _still(left, right, whole)
     climbed: tuple[Step, ...] = ()
@@ -156,8 +177,12 @@ def _is_path(source: Any) -> bool:
     return not hasattr(source, "shape")
 
 
-def _told_apart(a: Embeddings, b: Embeddings) -> tuple[Embeddings, Embeddings]:
-    return (a, b) if a.name != b.name else (replace(a, name=f"{a.name} (A)"), replace(b, name=f"{b.name} (B)"))
+def _told_apart(sources: Sequence[Embeddings]) -> tuple[Embeddings, ...]:
+    """Under different names: those that share one get a letter as well."""
+    names = [s.name for s in sources]
+    return tuple(
+        s if names.count(s.name) == 1 else replace(s, name=f"{s.name} ({letter(i)})") for i, s in enumerate(sources)
+    )
 
 
 def _collapsed(names: list[str], same: bool) -> Found:
@@ -224,7 +249,8 @@ def _nothing_linear(
     at_most = max(0.0, 1 - interval(loosest.ratios, RELATED)[0])
     if loosest.wildest > WILD:
         because = (
-            f"one of {len(seen.read)} folds holds {_percent(loosest.wildest)} of the variance, so a few rows decide"
+            f"one of {len(seen.read)} folds holds {_percent(loosest.wildest)} of a column's variance, so a few rows "
+            "decide"
         )
         return Found("cannot tell", None, because)
     if probe is not None and interval(probe[1], RELATED)[0] > 0 and (probe[0].low or 0) > 0:
@@ -317,7 +343,18 @@ def _dressed(
             "seed": seed,
             "precision": f"{a.precision}, {b.precision}",
         },
+        residuals=_residuals(seen, step.found) if step is not None else (),
+        recall=beyond.recalls(seen, step.found) if step is not None else (),
     )
+
+
+def _residuals(seen: Seen, found: Alignment) -> tuple[tuple[float, ...], ...]:
+    """What the map leaves in each fold and each column, or in groups of neighbouring columns where there are many."""
+    whole = reduce(add, seen.read)
+    left = torch.stack([loss(m, found, whole) for m in seen.read])
+    groups = left.tensor_split(min(_GROUPS, left.shape[1]), dim=1)
+    by_group = torch.stack([g.mean(1) for g in groups], 1)
+    return tuple(tuple(float(v) for v in fold) for fold in by_group)
 
 
 def directions(seen: Seen) -> int:

@@ -1,5 +1,21 @@
 """Recorded data with the same contract as a simulated world: a process that hands over batches."""
 
 from zhat.datasets.arrays import Arrays, Augmented, GivenPairs, NextRow, SameLabel
+from zhat.datasets.cifar10 import CIFAR10
+from zhat.datasets.patches import Patches
+from zhat.datasets.place import recorded
+from zhat.datasets.text import CentreWords, Corpus, Windows
 
-__all__ = ["Arrays", "NextRow", "SameLabel", "GivenPairs", "Augmented"]
+__all__ = [
+    "Arrays",
+    "NextRow",
+    "SameLabel",
+    "GivenPairs",
+    "Augmented",
+    "recorded",
+    "Corpus",
+    "Windows",
+    "CentreWords",
+    "CIFAR10",
+    "Patches",
+]

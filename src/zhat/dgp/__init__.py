@@ -6,6 +6,7 @@ from zhat.dgp.conditionals import Around, Conditional, VonMisesFisher
 from zhat.dgp.marginals import Distribution, GeneralizedNormal, Laplace, Normal, Uniform
 from zhat.dgp.mixing import AtMost, BestOf, Embedding, InvertibleMLP, Linear, Mixer, Mixing, Orthogonal
 from zhat.dgp.pairs import Pairs
+from zhat.dgp.sectors import Sectors
 from zhat.dgp.spaces import Box, Product, Real, Space, Sphere
 
 __all__ = [
@@ -33,4 +34,5 @@ __all__ = [
     "Batch",
     "Pairs",
     "Clusters",
+    "Sectors",
 ]

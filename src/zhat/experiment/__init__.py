@@ -1,5 +1,8 @@
 """From a setting to records and tables: declare rows, train what is missing, set it beside the published numbers."""
 
+from zhat.experiment.agreeing import LayersAgree, WordsAgree, pretrained
+from zhat.experiment.family import Compared, Family, Model
+from zhat.experiment.pairs import Alike, Chance, FirstComponents, LeastAlike, LinearR2, TwoRoads
 from zhat.experiment.readings import HeadOffScale, HeadToVectors, OffScale, Reading, Trained
 from zhat.experiment.reproducing import forget, reproduce, verdict
 from zhat.experiment.running import run, seconds_per_step
@@ -17,10 +20,22 @@ __all__ = [
     "Row",
     "Table",
     "Sweep",
+    "Family",
+    "Model",
+    "Compared",
+    "WordsAgree",
+    "LayersAgree",
+    "pretrained",
     "Paper",
     "Reading",
     "Trained",
     "HeadToVectors",
     "OffScale",
     "HeadOffScale",
+    "Alike",
+    "LeastAlike",
+    "Chance",
+    "FirstComponents",
+    "LinearR2",
+    "TwoRoads",
 ]

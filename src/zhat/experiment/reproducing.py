@@ -17,11 +17,12 @@ from torch import nn
 
 from zhat import _checks, runs
 from zhat.errors import BadInput
+from zhat.experiment.family import Family, compare_family
 from zhat.experiment.readings import Reading
-from zhat.experiment.running import both_ways, run
+from zhat.experiment.running import run
+from zhat.experiment.scoring import Measure, both_ways
 from zhat.experiment.settings import Budget, Row, Sweep, Table
-from zhat.metrics import Recovery
-from zhat.results import Measured, Published, Record, RowResult, Score, SweepResult, TableResult
+from zhat.results import FamilyResult, Measured, Published, Record, RowResult, Score, SweepResult, TableResult
 
 RULE = (
     "reproduced: our mean lies within the published mean ± the largest of 2 published standard deviations, 2 standard "
@@ -58,7 +59,7 @@ def verdict(published: Published, values: Sequence[float], *, failure: bool = Fa
 
 
 def reproduce(
-    part: Table | Sweep,
+    part: Table | Sweep | Family,
     *,
     budget: str = "fast",
     rows: Sequence[str] | None = None,
@@ -69,7 +70,7 @@ def reproduce(
     executor: Executor | None = None,
     progress: Watcher | None = None,
     notes: tuple[str, ...] = (),
-) -> Iterator[TableResult | SweepResult]:
+) -> Iterator[TableResult | SweepResult | FamilyResult]:
     """Run what is missing and yield the result after each finished row; the last one yielded is complete.
 
     Args:
@@ -84,6 +85,14 @@ def reproduce(
         progress: called while rows are trained in this process.
         notes: what a reader should know besides.
     """
+    if isinstance(part, Family):
+        if not keep_weights:
+            raise BadInput(
+                f"{part.label} compares models by their weights, so they are kept. Leave out --no-keep-weights."
+            )
+        how: dict[str, Any] = {"budget": budget, "rows": rows, "seeds": seeds, "out": out, "device": device}
+        yield from compare_family(part, **how, executor=executor, progress=progress, notes=notes)
+        return
     chosen = part.rows if rows is None else tuple(part.row(name) for name in rows)
     tasks = part.needed(chosen)
     home = Path(out) / part.paper / part.name
@@ -96,7 +105,7 @@ def reproduce(
             yield _assemble(part, chosen, ready, finished, budget, device, notes)
 
 
-def forget(part: Table | Sweep, rows: Sequence[Row], budget: str, out: Path | str) -> None:
+def forget(part: Table | Sweep | Family, rows: Sequence[Row], budget: str, out: Path | str) -> None:
     """Remove the runs and checkpoints of these rows at a budget, so that they are trained again."""
     for row in rows:
         shutil.rmtree(Path(out) / part.paper / part.name / row.folder(row.budget(budget)), ignore_errors=True)
@@ -107,7 +116,7 @@ def _run_all(
     budget: str,
     count: dict[str, range],
     home: Path,
-    measure: Recovery,
+    measure: Measure,
     device: torch.device | str,
     keep_weights: bool,
     executor: Executor | None,
@@ -160,7 +169,7 @@ def _assemble(
         "budget": budget,
         "rows": rows,
         "expected": len(chosen),
-        "seconds": sum(records[0].seconds for records in finished.values()),
+        "seconds": sum(_spent(records) for records in finished.values()),
         "settings": {row.name: row.settings(row.budget(budget)) for row in (*part.needed(ready), *ready)},
         "provenance": _provenance(records for records in finished.values()),
         "notes": notes,
@@ -170,28 +179,41 @@ def _assemble(
         return TableResult(**about, rule=RULE + (RULE_OF_ERRORS if errors else ""))
     place = {row.name: x for row, x in zip(part.rows, part.x, strict=True)}
     x = tuple(place[row.name] for row in ready)
-    scores = tuple(r.learned.mean for r in rows)
-    holds, why = _claimed(part, x, scores, budget)
+    scores, second = tuple(r.learned.mean for r in rows), _second(part, ready, rows)
+    holds, why = _claimed(part, x, scores, second, budget)
     return SweepResult(
         **about,
         x=x,
         x_name=part.x_name,
         mark=part.mark,
         mark_name=part.mark_name,
-        second=tuple(part.second(row) for row in ready),
+        second=second,
         second_name=part.second_name,
         holds=holds,
         claim=why,
     )
 
 
-def _claimed(part: Sweep, x: tuple[float, ...], scores: tuple[float, ...], budget: str) -> tuple[bool | None, str]:
+def _second(part: Sweep, ready: tuple[Row, ...], rows: tuple[RowResult, ...]) -> tuple[float, ...]:
+    """The quantity on the second axis: of the settings, or a reading as a share."""
+    if isinstance(part.second, str):
+        return tuple(row.readings[part.second].mean / 100 for row in rows)
+    return tuple(part.second(row) for row in ready)
+
+
+def _claimed(
+    part: Sweep, x: tuple[float, ...], scores: tuple[float, ...], second: tuple[float, ...], budget: str
+) -> tuple[bool | None, str]:
     """Whether the paper's claim holds here, where that can be told, and why."""
     if len(x) < len(part.rows):
         return None, "not all points are finished"
     if not all(row.budget(budget).judged for row in part.rows):
         return None, f"budget {budget} only tries the machinery"
-    return part.claim(x, scores)
+    holds, why = part.claim(x, scores)
+    if not isinstance(part.second, str):
+        return holds, why
+    also, because = part.claim(x, tuple(100 * v for v in second))
+    return holds and also, f"{part.score}: {why}; {part.second_name}: {because}"
 
 
 def _row_result(
@@ -221,10 +243,22 @@ def _row_result(
         identity=identity,
         supervised=supervised,
         curves=tuple(r.curve for r in records),
-        seconds=records[0].seconds,
+        seconds=_spent(records),
         seeds=tuple(r.seed for r in records),
         readings={reading.name: _read(reading, records, judged=budget.judged) for reading in row.readings},
+        aligned=_aligned(records[0]) if records[0].raw is None else (),
     )
+
+
+def _spent(records: Sequence[Record]) -> float:
+    """Wall time of all trainings; seeds of one stack share one, and say the same number."""
+    return sum({record.seconds for record in records})
+
+
+def _aligned(record: Record) -> tuple[tuple[float, float], ...]:
+    """The first coordinate of either model of a pair, after the best affine map."""
+    shown = record.picture
+    return tuple((one[0], two[0]) for one, two in zip(shown.z, shown.z_hat, strict=True))
 
 
 def _read(reading: Reading, records: Sequence[Record], *, judged: bool) -> Measured:
@@ -251,9 +285,9 @@ def verdict_of_error(published: Published, values: Sequence[float]) -> str:
 
 
 @lru_cache(maxsize=512)
-def identity_score(measure: Recovery, world: Any, budget: Budget, device: str) -> tuple[Score, Score]:
+def identity_score(measure: Measure, world: Any, budget: Budget, device: str) -> tuple[Score, Score]:
     """The scores of the observations themselves: the encoder that does nothing."""
-    return both_ways(measure, nn.Identity(), world, budget, device)
+    return both_ways(measure, nn.Identity(), world, budget.batches, budget.rows, device=device)
 
 
 def _of_records(

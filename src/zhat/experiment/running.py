@@ -14,17 +14,19 @@ from torch import nn
 
 from zhat import _checks, randomness, runs
 from zhat._files import make_folder
+from zhat.encoders import Pair
 from zhat.equivalence import AFFINE
-from zhat.errors import BadInput, RunFailed
+from zhat.errors import BadInput, RunFailed, TooFewRows
 from zhat.experiment.readings import Trained, both
-from zhat.experiment.scoring import averaged, has_no_middle, latents_and_observations, picture, represent
+from zhat.experiment.scoring import Measure, both_ways, compared, has_no_middle, picture
 from zhat.experiment.settings import Budget, Row
-from zhat.metrics import Recovery, profile
-from zhat.results import Record, Score
+from zhat.metrics import CCA, Recovery, profile
+from zhat.results import Record
 from zhat.theory import predict
 from zhat.training import train
 
 Progress = Callable[[int, int, float], None]
+STACKED = 2**30  # parameters trained in one stack; with gradients and Adam's moments 16 bytes each
 
 
 def run(
@@ -33,7 +35,7 @@ def run(
     *,
     seeds: Sequence[int],
     out: Path,
-    measure: Recovery | None = None,
+    measure: Measure | None = None,
     device: torch.device | str = "cpu",
     keep_weights: bool = True,
     progress: Progress | None = None,
@@ -65,14 +67,22 @@ def run(
     if missing:
         make_folder(home)
         worlds = [replace(row.process, seed=seed) for seed in missing]
-        _refuse_few_rows(row, budget, worlds[0])
+        in_pairs, most = _looked_at(row, budget, worlds[0])
+        if len(missing) > most:
+            for i in range(0, len(missing), most):
+                some = missing[i : i + most]
+                run(row, budget, seeds=some, out=out, measure=measure, device=device, keep_weights=keep_weights,
+                    progress=progress, checkpoint_every=checkpoint_every)  # fmt: skip
+            return tuple(runs.read(folder) for folder in folders.values())
         digest = hashlib.sha256(repr(missing).encode()).hexdigest()[:8]
         checkpoint = home / f"checkpoint-{digest}.safetensors"
 
         def watch(i: int, encoder: nn.Module) -> float:
-            z, x = latents_and_observations(worlds[i], 1024, 1, device)
+            z, _, h = compared(encoder, worlds[i], budget.rows if in_pairs else 1024, 1, device)
             try:
-                return Recovery(AFFINE, repeats=0, shuffles=0)(z, represent(encoder, x)).value
+                if in_pairs:
+                    return CCA()(z, h, shuffles=0).value
+                return Recovery(AFFINE, repeats=0, shuffles=0)(z, h).value
             except BadInput:  # a representation that has collapsed for the moment has no score
                 return math.nan
 
@@ -94,19 +104,19 @@ def run(
             checkpoint_every=checkpoint_every,
             watch=watch,
             watch_every=max(1, budget.steps // 10),
-            watch_name="affine R2",
+            watch_name="mean CCA" if in_pairs else "affine R2",
             progress=progress,
         )
         about = runs.provenance(device)
         failed: list[str] = []
         every = zip(missing, worlds, trained.encoders, trained.objectives, trained.curves, strict=True)
         for seed, world, encoder, objective, curve in every:
-            z, x = latents_and_observations(world, budget.profile_rows, 0, device)
-            h, shift = represent(encoder, x), has_no_middle(world)
+            z, x, h = compared(encoder, world, budget.profile_rows, 0, device)
+            shift = has_no_middle(world)
             try:
                 scores, readings = None, {}
                 if measure is not None:
-                    scores = both_ways(measure, encoder, world, budget, device)
+                    scores = both_ways(measure, encoder, world, budget.batches, budget.rows, device=device)
                     readings = both(row.readings, Trained(encoder, objective, world, budget.rows, device))
                 learned = profile(z, h, shift=shift)
             except BadInput as error:
@@ -118,8 +128,8 @@ def run(
                 settings=row.settings(budget),
                 provenance=about,
                 seconds=trained.seconds,
-                prediction=predict(world, row.objective, row.encoder),
-                raw=profile(z, x, shift=shift),
+                prediction=predict(world, row.objective, None if in_pairs else row.encoder),
+                raw=None if in_pairs else profile(z, x, shift=shift),
                 learned=learned,
                 curve=curve,
                 picture=picture(z, h),
@@ -134,21 +144,25 @@ def run(
     return tuple(runs.read(folder) for folder in folders.values())
 
 
-def _refuse_few_rows(row: Row, budget: Budget, world: object) -> None:
-    """Say before training, not after it, that the rows for scoring are too few."""
-    z, x = latents_and_observations(world, 2, 0, "cpu")
-    h = represent(randomness.build(row.encoder, 0, "encoder"), x)
-    for width in (x.shape[1], h.shape[1]):
+def _looked_at(row: Row, budget: Budget, world: object) -> tuple[bool, int]:
+    """Say before training, not after it, that the rows for scoring are too few.
+
+    Returns:
+        Whether this row trains pairs of models, and how many seeds fit into one stack.
+    """
+    encoder = randomness.build(row.encoder, 0, "encoder")
+    z, x, h = compared(encoder, world, 2, 0, "cpu")
+    in_pairs = isinstance(encoder, Pair)
+    for width in (h.shape[1],) if in_pairs else (x.shape[1], h.shape[1]):
         Recovery(AFFINE)._refuse_few(budget.profile_rows, z.shape[1], width)
-
-
-def both_ways(
-    measure: Recovery, encoder: nn.Module, world: object, budget: Budget, device: torch.device | str
-) -> tuple[Score, Score]:
-    """A score by the paper's protocol, and the same read on rows that the fit has not seen."""
-    by_paper = averaged(measure, encoder, world, batches=budget.batches, rows=budget.rows, device=device)
-    z, x = latents_and_observations(world, 2 * budget.rows, 99, device)
-    return by_paper, replace(measure, holdout=0.5)(z, represent(encoder, x))
+    needed = 2 * CCA().rows_needed(z.shape[1], h.shape[1])
+    if in_pairs and budget.rows < needed:
+        raise TooFewRows(
+            f"{budget.rows} rows cannot tell how alike two models of {h.shape[1]} dimensions are. Bring at least "
+            f"{needed} rows.",
+            needed=needed,
+        )
+    return in_pairs, max(1, STACKED // max(1, sum(p.numel() for p in encoder.parameters())))
 
 
 def seconds_per_step(row: Row, budget: Budget, *, seeds: int, device: torch.device | str, steps: int = 3) -> float:

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from zhat import _checks, randomness
-from zhat.dgp import Sphere
+from zhat.dgp import Batch, Sphere
+from zhat.encoders import Pair
 from zhat.equivalence import AFFINE, Equivalence
 from zhat.errors import BadInput
-from zhat.metrics import Moments, Recovery, align, profile, singular_values
+from zhat.metrics import CCA, Moments, Recovery, align, profile, singular_values
 from zhat.results import Picture, Profile, Score
 
 
@@ -52,6 +53,62 @@ def has_no_middle(world: Any) -> bool:
     return not isinstance(getattr(world, "space", None), Sphere)
 
 
+def compared(
+    encoder: nn.Module, world: Any, n: int, seed: int, device: torch.device | str
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What a score compares, and the observations: latents and representation, or the two models of a pair.
+
+    Returns:
+        z, x, h of `n` rows that training never uses; of a pair, z is the first model's representation and h the
+        second's.
+    """
+    if not isinstance(encoder, Pair):
+        z, x = latents_and_observations(world, n, seed, device)
+        return z, x, represent(encoder, x)
+    return two_models(encoder, world, n, seed, device)
+
+
+def two_models(
+    pair: Pair, world: Any, n: int, seed: int, device: torch.device | str, *, view: int = 0
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The first model's representation, the observations, and the second model's, of rows that training never uses."""
+    x = held_out_rows(world, n, seed, device).x[view]
+    one, two = (represent(member, x) for member in pair.of_view(view))
+    return one, x, two
+
+
+def held_out_rows(world: Any, n: int, seed: int, device: torch.device | str) -> Batch:
+    """Fresh draws; of recorded data, rows that were kept from training (`world.held_out`)."""
+    _checks.count(n, "n")
+    drawn: Batch = getattr(world, "held_out", world).sample(n, generator=randomness.generator(seed, "score", device))
+    return drawn
+
+
+Measure = Recovery | CCA
+"""What a table prints: how much of the latents came back, or how alike the two models of a pair are."""
+
+
+def both_ways(
+    measure: Measure, encoder: nn.Module, world: Any, batches: int, rows: int, *, device: torch.device | str
+) -> tuple[Score, Score]:
+    """A score by the paper's protocol, and the same read on rows that the fit has not seen."""
+    if isinstance(measure, CCA):
+        return alike(measure, encoder, world, rows=rows, device=device)
+    by_paper = averaged(measure, encoder, world, batches=batches, rows=rows, device=device)
+    z, x = latents_and_observations(world, 2 * rows, 99, device)
+    return by_paper, replace(measure, holdout=0.5)(z, represent(encoder, x))
+
+
+def alike(
+    measure: CCA, encoder: nn.Module, world: Any, *, rows: int, device: torch.device | str, view: int = 0
+) -> tuple[Score, Score]:
+    """The similarity of the two models of a pair as roeder2020 reads it, with its chance level, and held out."""
+    if not isinstance(encoder, Pair):
+        raise BadInput(f"{measure!r} compares two models, but the encoder is no Pair. Use Fresh(Pair, Fresh(mlp, …)).")
+    one, _, two = two_models(encoder, world, rows, 100, device, view=view)
+    return measure(one, two), measure.held_out(one, two)
+
+
 def averaged(
     measure: Recovery, encoder: nn.Module, world: Any, *, batches: int, rows: int, device: torch.device | str
 ) -> Score:
@@ -73,8 +130,7 @@ def averaged(
 
 def latents_and_observations(world: Any, n: int, seed: int, device: torch.device | str) -> tuple[Tensor, Tensor]:
     """Rows of the first view for scoring, from a stream that training never uses."""
-    _checks.count(n, "n")
-    batch = world.sample(n, generator=randomness.generator(seed, "score", device))
+    batch = held_out_rows(world, n, seed, device)
     if batch.z is None:
         raise BadInput("this process does not know its latents, so there is nothing to score against.")
     return batch.z[0], batch.x[0]

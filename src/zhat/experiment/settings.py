@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zhat.errors import UnknownName
 from zhat.experiment.readings import Reading
+from zhat.experiment.scoring import Measure
 from zhat.fresh import Fresh, describe
-from zhat.metrics import Recovery
 from zhat.results import Published
 from zhat.training import Constant
+
+if TYPE_CHECKING:
+    from zhat.experiment.family import Family
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class Row:
     identity: Published | None = None
     supervised: str = ""
     failure: bool = False
-    measure: Recovery | None = None
+    measure: Measure | None = None
     readings: tuple[Reading, ...] = ()
     same_as: str = ""
 
@@ -125,7 +128,7 @@ class Table:
     paper: str
     label: str
     caption: str
-    measure: Recovery
+    measure: Measure
     score: str
     rows: tuple[Row, ...]
     references: tuple[Row, ...] = ()
@@ -165,22 +168,23 @@ class Sweep:
         x_name: what the axis shows.
         mark: a value on the axis worth a line.
         mark_name: what it is.
-        second: a quantity of the setting on a second axis, a function of the row.
+        second: a quantity on a second axis: a function of the row, or the name of one of its readings.
         second_name: what it is.
-        claim: what the paper says of the figure, a function of `(x, scores)` that returns whether it holds and why.
+        claim: what the paper says of the figure, a function of `(x, scores)` that returns whether it holds and why;
+            where `second` is a reading, that has to hold as well.
     """
 
     paper: str
     label: str
     caption: str
-    measure: Recovery
+    measure: Measure
     score: str
     rows: tuple[Row, ...]
     x: tuple[float, ...]
     x_name: str
     mark: float
     mark_name: str
-    second: Callable[[Row], float]
+    second: Callable[[Row], float] | str
     second_name: str
     claim: Callable[[tuple[float, ...], tuple[float, ...]], tuple[bool, str]]
     references: tuple[Row, ...] = ()
@@ -217,17 +221,17 @@ class Paper:
     key: str
     title: str
     tables: tuple[Table, ...] = ()
-    figures: tuple[Sweep, ...] = ()
+    figures: tuple[Sweep | Family, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
-    def parts(self) -> tuple[Table | Sweep, ...]:
+    def parts(self) -> tuple[Table | Sweep | Family, ...]:
         """Everything that can be reproduced."""
         return (*self.tables, *self.figures)
 
-    def numbered(self, kind: str, number: str) -> tuple[Table | Sweep, ...]:
+    def numbered(self, kind: str, number: str) -> tuple[Table | Sweep | Family, ...]:
         """The table or figure with that number; of a figure with panels (5a, 5b), one panel or all of them."""
-        parts: tuple[Table | Sweep, ...] = self.tables if kind == "table" else self.figures
+        parts: tuple[Table | Sweep | Family, ...] = self.tables if kind == "table" else self.figures
         found = tuple(p for p in parts if number in (p.label.split()[-1], p.label.split()[-1].rstrip("abcdef")))
         if found:
             return found

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -24,7 +24,7 @@ from torch import Tensor
 from zhat import _checks
 from zhat.equivalence import AFFINE, SCALED_PERMUTATION, SIMILARITY, Equivalence
 from zhat.errors import BadInput, TooFewRows
-from zhat.metrics.moments import Moments
+from zhat.metrics.moments import Moments, blocks
 from zhat.metrics.pairing import Lengths, halves, shuffled
 from zhat.metrics.recovery import Recovery
 from zhat.results import Score
@@ -142,6 +142,24 @@ class CCA(Similarity):
         size = min(*moments.zh.shape, max(white_z.shape[1], white_h.shape[1]))
         rho = torch.cat([rho, rho.new_zeros(size - len(rho))])
         return float(rho.mean()), rho
+
+    def held_out(self, z: Any, h: Any, *, seed: int = 0) -> Score:
+        """The same with directions found on a random half of the rows and correlations read on the other.
+
+        Directions that were found in noise are not correlated there, so the chance level is 0 at any n.
+        """
+        fit, read = halves(z, h, seed=seed)
+        self.refuse_few(fit)
+        white_z, white_h = _both_white(fit)
+        left, _, right = torch.linalg.svd(white_z.T @ fit.zh @ white_h, full_matrices=False)
+        a, b = white_z @ left, white_h @ right.T  # one canonical direction in each column
+        size_a, size_b = (((m.T @ s) * m.T).sum(1).clamp_min(0).sqrt() for m, s in ((a, read.zz), (b, read.hh)))
+        rho = (((a.T @ read.zh) * b.T).sum(1) / (size_a * size_b)).nan_to_num(0.0)  # constant where it is read
+        of = min(*fit.zh.shape, max(white_z.shape[1], white_h.shape[1]))
+        rho = torch.cat([rho, rho.new_zeros(of - len(rho))])
+        score = self.score(read, None)
+        each = tuple(float(v) for v in rho)
+        return replace(score, value=float(rho.mean()), n_fit=fit.n, held_out=True, per_latent=each)
 
 
 @dataclass(frozen=True)
@@ -367,6 +385,24 @@ def linear_r2_both_ways(z: Any, h: Any, *, seed: int = 0) -> tuple[Score, Score]
     metric = Recovery(AFFINE)
     fit, read = halves(z, h, seed=seed)
     return metric.of(fit, read), metric.of(fit.swapped(), read.swapped())
+
+
+def principal_components(z: Any, components: int, *, standardised: bool = False) -> Tensor:
+    r"""The first left singular vectors of the centred columns, `(n, components)`, float64, orthonormal.
+
+    $\rho$ of `SVCCA(c)` are the singular values of $U_c^\top V_c$. Where many models are compared pair by pair, finding
+    the components once for each model costs less.
+
+    Args:
+        z: a representation, `(n, d)`.
+        components: c.
+        standardised: bring columns to unit variance first.
+    """
+    moments = Moments.of(z, z[:, :1])
+    white = _whitening(moments.zz, moments.mean_z, moments.n, "z", unit=standardised)
+    if white.shape[1] < components:
+        raise BadInput(f"{components} components were asked for, but `z` varies in {white.shape[1]} directions only.")
+    return torch.cat([(some - moments.mean_z) @ white[:, :components] for some, _ in blocks(z, z[:, :1])])
 
 
 def _correlations(cross: Tensor) -> Tensor:

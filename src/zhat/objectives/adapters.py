@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from zhat import _checks
 from zhat.errors import BadInput, MissingExtra
-from zhat.objectives.canonical import AllLabels, Candidates, Canonical, Vocabulary
+from zhat.objectives.canonical import AllLabels, Candidates, Canonical, InBatch, Vocabulary
 
 _BENT: dict[str, Callable[[Any], Any]] = {
     "identity": lambda x: x,
@@ -164,6 +164,76 @@ def from_huggingface(model: Any) -> Canonical:
         return logits
 
     return from_torch(model, head, candidates=Vocabulary(), call=call)
+
+
+def from_log_bilinear(context: Any, place: Any, target: Any, bias: Any = None) -> Canonical:
+    r"""A log-bilinear word model from its tables, the bias folded in: $p(w \mid x) \propto \exp(f(x) \cdot q_w + b_w)$.
+
+    Observations are the numbers of the words of a context, `(…, places)`; $f(x) = \sum_i c_i \odot r_{x_i}$.
+
+    Args:
+        context: r, `(words, M)`.
+        place: c, `(places, M)`.
+        target: q, `(words, M)`.
+        bias: b, `(words,)`.
+    """
+    r, c = _checks.matrix(context, "context"), _checks.matrix(place, "place")
+    if c.shape[1] != r.shape[1]:
+        raise BadInput(f"`context` has {r.shape[1]} columns and `place` {c.shape[1]}. Give tables of one model.")
+    model = from_arrays(target, bias)
+
+    def features(x: Any) -> Tensor:
+        ids = torch.as_tensor(x)
+        if ids.is_floating_point() or ids.shape[-1] != len(c):
+            raise BadInput(
+                f"a context is {len(c)} whole numbers, the words around a word, but the shape {tuple(ids.shape)} and "
+                f"the dtype {ids.dtype} came."
+            )
+        return _with_one((r[ids] * c.to(r)).sum(-2), model.biased)
+
+    return Canonical(features, model.head, biased=model.biased)
+
+
+def from_noise_contrastive(head: Any, bias: Any = None, *, noise: Any = None) -> Canonical:
+    r"""A head trained to tell words from noise, as the softmax over the vocabulary that it stands for.
+
+    Noise-contrastive estimation fits $\sigma(s(w, x) - \log k\, p_{noise}(w))$; at its minimum $s = \log p(w \mid x)$,
+    so the scores are the canonical form as they are. Negative sampling leaves the correction out and ends at
+    $s = \log p(w \mid x) - \log p_{noise}(w)$ up to a constant: then $\log p_{noise}$ belongs to the bias.
+
+    Args:
+        head: q, `(labels, M)`; features are at hand as arrays.
+        bias: b, `(labels,)`.
+        noise: the probabilities of noise, `(labels,)`, for a head that was trained without the correction.
+    """
+    if noise is None:
+        return from_arrays(head, bias)
+    shares = np.asarray(noise, dtype=np.float64)
+    if shares.ndim != 1 or not bool((shares > 0).all()):
+        raise BadInput(
+            "`noise` must hold one probability above 0 for each label. A label that is never noise has none."
+        )
+    offset = np.log(shares / shares.sum())
+    return from_arrays(head, offset if bias is None else np.asarray(bias, dtype=np.float64) + offset)
+
+
+def from_metric_learning(embed: Callable[[Any], Tensor], items: Any, *, distance: bool = False) -> Canonical:
+    r"""Deep metric learning: an anchor is told from the items of a batch by how near it lies.
+
+    With dot products (n-pair) $f = g = \phi$. With squared distances (triplet, NCA)
+    $e^{-|\phi(x) - \phi(y)|^2} \propto e^{2 \phi(x) \cdot \phi(y) - |\phi(y)|^2}$, so $f = (2 \phi, 1)$ and
+    $g = (\phi, -|\phi|^2)$. A triplet is a batch of two items: $-\log p$ is then its softplus loss.
+
+    Args:
+        embed: phi, from observations to `(n, M)`.
+        items: what anchors are compared with; its rows are the labels.
+        distance: squared distances instead of dot products.
+    """
+    g = _checks.matrix(embed(items), "embed(items)")
+    if not distance:
+        return Canonical(embed, g, InBatch())
+    head = torch.cat([g, -g.square().sum(-1, keepdim=True)], -1)
+    return Canonical(lambda x: _with_one(2 * embed(x), True), head, InBatch(), biased=True)
 
 
 def _with_one(features: Tensor, biased: bool) -> Tensor:

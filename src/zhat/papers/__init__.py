@@ -1,4 +1,7 @@
-"""The papers: data, no machinery. Each module holds one `PAPER`; adding a paper adds one file."""
+"""The papers: data, no machinery. Each module holds one `PAPER`; adding a paper adds one file.
+
+A paper of many figures may keep some of them in a module of its own, whose name begins with an underscore.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ __all__ = ["names", "paper"]
 
 def names() -> tuple[str, ...]:
     """The keys of the papers that can be reproduced."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"))
 
 
 def paper(name: str) -> Paper:

@@ -2,26 +2,62 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
 from zhat._files import write_whole
 from zhat.report import figures
 from zhat.report.html import fill
-from zhat.results import AuditResult, describe
+from zhat.results import AuditMatrix, AuditResult, LayerAudit, describe, letter
 
+_PHONE = 352.0  # pixels beside the margins of a phone
 _BARS = 64  # singular values drawn; more would be a wall
 
 
-def write_audit(result: AuditResult, path: Path | str) -> Path:
-    """Write one self-contained HTML page about an audit.
+def write_audit(result: AuditResult | AuditMatrix | LayerAudit, path: Path | str) -> Path:
+    """Write one self-contained HTML page about an audit of two or more matrices of embeddings, or of two models.
 
     Args:
-        result: of `zhat.audit.audit`.
+        result: of `zhat.audit.audit`, `audit_all` or `audit_models`.
         path: the file; it is replaced as a whole.
     """
-    rungs = [
+    if isinstance(result, AuditResult):
+        return write_whole(path, fill("audit.html", _pair(result)))
+    return write_whole(path, fill("audits.html", _several(result)))
+
+
+def _pair(result: AuditResult) -> dict[str, Any]:
+    rungs = _rungs(result)
+    step = max(1, -(-len(result.spectrum) // _BARS))
+    largest = max((max(line) for line in result.residuals), default=0.0)
+    points = [(int(s.name.removeprefix("recall@")), s.value, s.low, s.high, s.chance or 0.0) for s in result.recall]
+    pieces, columns = "held-out rows, from first to last", f"columns of {result.b}"
+    return {
+        "result": result,
+        "rungs": rungs,
+        "scores": (*result.ladder, *result.beyond),
+        "ladder": _ladder(rungs),
+        "spectrum": Markup(figures.bars(result.spectrum[::step], None, "singular value")) if result.spectrum else None,
+        "largest": largest,
+        "residuals": Markup(figures.residuals(result.residuals, columns, pieces)) if result.residuals else None,
+        "recall": Markup(figures.recall(points)) if points else None,
+        "sampled": result.recall[0].n if points else 0,
+    }
+
+
+def _ladder(rungs: list[figures.Rung]) -> Markup | None:
+    """The ladder twice: for a window, and for a phone, where a shrunken one could not be read."""
+    if not rungs:
+        return None
+    wide, narrow = figures.ladder(rungs), figures.ladder(rungs, width=_PHONE)
+    return Markup(f'<div class="roomy">{wide}</div><div class="narrow">{narrow}</div>')
+
+
+def _rungs(result: AuditResult) -> list[figures.Rung]:
+    return [
         figures.Rung(
             describe(s.up_to, s.shift) if s.name == "R2" else s.name,
             (),
@@ -33,12 +69,27 @@ def write_audit(result: AuditResult, path: Path | str) -> Path:
         )
         for s in (*result.ladder, *result.beyond)
     ]
-    step = max(1, -(-len(result.spectrum) // _BARS))
-    words = {
+
+
+def _several(result: AuditMatrix | LayerAudit) -> dict[str, Any]:
+    picture = None
+    if isinstance(result, AuditMatrix):
+        short = [letter(i) for i in range(len(result.names))]
+        cells = [[None if i == j else _cell(result[i, j]) for j in range(len(short))] for i in range(len(short))]
+        picture = Markup(figures.verdicts(cells, short))
+        inputs = list(zip(short, result.names, result.dims, strict=True))
+        heads = [f"{a} → {b}" for a, b in permutations(short, 2)]
+    else:
+        inputs = []
+        heads = [a if a == b else f"{a} → {b}" for a, b in result.layers]
+    return {
         "result": result,
-        "rungs": rungs,
-        "scores": (*result.ladder, *result.beyond),
-        "ladder": Markup(figures.ladder(rungs)) if rungs else None,
-        "spectrum": Markup(figures.bars(result.spectrum[::step], None, "singular value")) if result.spectrum else None,
+        "picture": picture,
+        "inputs": inputs,
+        "rows": f"{result.audits[0].n:,}",
+        "audits": [(head, audit, _ladder(_rungs(audit))) for head, audit in zip(heads, result.audits, strict=True)],
     }
-    return write_whole(path, fill("audit.html", words))
+
+
+def _cell(audit: AuditResult) -> tuple[str, float | None]:
+    return audit.verdict, None if audit.score is None else audit.score.value

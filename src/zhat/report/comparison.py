@@ -9,11 +9,12 @@ from markupsafe import Markup
 
 from zhat._files import make_folder, write_whole
 from zhat.citing import cite
-from zhat.report import figures
+from zhat.report import family, figures
 from zhat.report.html import fill
-from zhat.results import Measured, RowResult, SweepResult, TableResult, to_json
+from zhat.results import FamilyResult, Measured, RowResult, SweepResult, TableResult, to_json
 
-Result = TableResult | SweepResult
+Tabled = TableResult | SweepResult
+Result = Tabled | FamilyResult
 
 
 def write_comparison(result: Result, folder: Path | str) -> dict[str, Path]:
@@ -35,6 +36,9 @@ def write_comparison(result: Result, folder: Path | str) -> dict[str, Path]:
     }
     if isinstance(result, SweepResult) and result.rows:
         texts["svg"] = ("figure.svg", figures.alone(plot(result)))
+    if isinstance(result, FamilyResult) and result.agreements:
+        charts = [chart for chart, _ in family.plots(result)]
+        texts["svg"] = ("figure.svg", figures.alone(figures.panels(charts)))
     return {kind: write_whole(folder / name, text) for kind, (name, text) in texts.items()}
 
 
@@ -88,11 +92,14 @@ def latex(result: Result) -> str:
 
 def cells(result: Result) -> tuple[list[str], list[list[str]]]:
     """Header and rows as text, the same in every format."""
+    if isinstance(result, FamilyResult):
+        return family.cells(result)
     further = list(dict.fromkeys(name for r in result.rows for name in r.readings))
     if isinstance(result, SweepResult):
-        header = ["point", result.x_name, result.second_name, result.score, "held out", *further]
+        named = result.second_name not in further  # a reading has a column of its own
+        header = ["point", result.x_name, *[result.second_name] * named, result.score, "held out", *further]
         rows = [
-            [r.name, f"{x:g}", f"{s:.3f}", str(r.learned), _held_out(r.learned), *_readings(r, further)]
+            [r.name, f"{x:g}", *[f"{s:.3f}"] * named, str(r.learned), _held_out(r.learned), *_readings(r, further)]
             for r, x, s in zip(result.rows, result.x, result.second, strict=True)
         ]
         return header, rows
@@ -129,7 +136,7 @@ def summary(result: Result) -> str:
     """One sentence: how many rows have which verdict, or whether the claim holds."""
     missing = result.expected - len(result.rows)
     open_ = f" {missing} of {result.expected} are not finished." if missing else ""
-    if isinstance(result, SweepResult):
+    if not isinstance(result, TableResult):
         if result.holds is None:
             return f"The claim is not judged: {result.claim}.{open_}"
         return f"The paper's claim {'holds' if result.holds else 'does not hold'}: {result.claim}.{open_}"
@@ -141,7 +148,7 @@ def summary(result: Result) -> str:
     return f"{counts}, of {len(result.rows)} rows.{further}{open_}"
 
 
-def _bounded(result: Result) -> bool:
+def _bounded(result: Tabled) -> bool:
     """Whether rows stand between the observations themselves and a supervised encoder."""
     return not result.rows or any(r.identity is not None or r.supervised is not None for r in result.rows)
 
@@ -174,6 +181,8 @@ def _against(measured: Measured | None) -> str:
 
 
 def _about(result: Result) -> str:
+    if isinstance(result, FamilyResult):
+        return family.about(result)
     seeds = sorted({len(r.seeds) for r in result.rows})
     count = " or ".join(str(n) for n in seeds) or "no"
     return f"{result.score} in percent: mean ± standard deviation over {count} seeds, budget {result.budget}"
@@ -192,6 +201,8 @@ def plot(result: SweepResult) -> str:
 
 def page(result: Result) -> str:
     """One self-contained HTML page."""
+    if isinstance(result, FamilyResult):
+        return family.page(result, summary(result))
     header, rows = cells(result)
     bounds = [(r[0], r[1], r[-2], r[-1]) for r in rows] if isinstance(result, TableResult) and _bounded(result) else []
     if bounds:
@@ -209,6 +220,7 @@ def page(result: Result) -> str:
             "plot": Markup(plot(result)) if isinstance(result, SweepResult) and result.rows else None,
             "compared": Markup(_compared(result)) if isinstance(result, TableResult) and result.rows else None,
             "rule": result.rule if isinstance(result, TableResult) else None,
+            "bracketed": any(r.learned.low is not None for r in result.rows),
             "details": [_detail(row, result) for row in result.rows],
             "bibtex": cite(result.paper),
         },
@@ -230,7 +242,12 @@ def _compared(result: TableResult) -> str:
     )
 
 
-def _detail(row: RowResult, result: Result) -> dict[str, Any]:
+def _aligned(row: RowResult) -> str:
+    one, two = zip(*row.aligned, strict=True)
+    return figures.scatter(one, two, "model 1", "model 2, mapped", "first coordinate")
+
+
+def _detail(row: RowResult, result: Tabled) -> dict[str, Any]:
     losses = [(f"seed {s}", c.steps, c.loss) for s, c in zip(row.seeds, row.curves, strict=True)]
     seen = [(f"seed {s}", c.watched_steps, c.watched) for s, c in zip(row.seeds, row.curves, strict=True) if c.watched]
     name = row.curves[0].watched_name if row.curves else ""
@@ -240,5 +257,7 @@ def _detail(row: RowResult, result: Result) -> dict[str, Any]:
         "held_out": ", ".join(f"{v:.2f}" for v in row.learned.held_out),
         "loss": Markup(figures.lines(losses, "step", "loss")) if losses else None,
         "watched": Markup(figures.lines(seen, "step", name, y_range=(0, 1))) if seen else None,
+        "watched_name": {"affine R2": "Held-out R² up to an affine map"}.get(name, name[:1].upper() + name[1:]),
+        "aligned": Markup(_aligned(row)) if row.aligned else None,
         "settings": result.settings.get(row.name, {}),
     }

@@ -46,10 +46,11 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
     return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
 
 
-def _svg(width: float, height: float, body: list[str], label: str) -> str:
+def _svg(width: float, height: float, body: list[str], label: str, *, shrinks: bool = True) -> str:
+    size = f"max-width:{width:g}px" if shrinks else f"width:{width:g}px"
     return (
         f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(label)}" '
-        f'style="max-width:{width:g}px">{"".join(body)}</svg>'
+        f'style="{size}">{"".join(body)}</svg>'
     )
 
 
@@ -66,14 +67,19 @@ class Rung:
     predicted: bool
 
 
-def ladder(rungs: Sequence[Rung]) -> str:
+def ladder(rungs: Sequence[Rung], *, width: float = 920.0) -> str:
     """Scores by class: hollow dots for observations, filled ones for the representation, a tick for chance.
 
     Values below 0 are drawn at the left edge: such a map is worse than predicting the mean.
+
+    Args:
+        rungs: tightest first.
+        width: in pixels, at least 300.
     """
-    width, row, top = 920.0, 34.0, 26.0
+    row, top = 34.0, 26.0
     height = top + row * len(rungs) + 30
-    x = Axis(0.0, 1.0, 236.0, width - 20)
+    name = 226.0 if width > 600 else 134.0
+    x = Axis(0.0, 1.0, name + 10, width - 20)
     body = [_line(x(t), top - 8, x(t), height - 28, "grid") for t in x.ticks()]
     body += [_text(x(t), height - 12, f"{t:.1f}") for t in x.ticks()]
     for i, rung in enumerate(rungs):
@@ -81,7 +87,7 @@ def ladder(rungs: Sequence[Rung]) -> str:
         if rung.predicted:
             band = f'x="4" y="{y - row / 2 + 2:.1f}" width="{width - 8}" height="{row - 4}"'
             body.append(f'<rect class="predicted" {band} rx="6"/>')
-        body.append(_text(226, y + 4, rung.name, kind="label", anchor="end"))
+        body.append(_text(name, y + 4, rung.name, kind="label", anchor="end"))
         if rung.chance is not None:
             body.append(_line(x(rung.chance), y - 9, x(rung.chance), y + 9, "chance"))
         if rung.low is not None and rung.high is not None:
@@ -97,20 +103,31 @@ def lines(
     y_name: str,
     *,
     y_range: tuple[float, float] | None = None,
+    level: float | None = None,
+    beside: Sequence[Sequence[float]] = (),
 ) -> str:
-    """Curves `(name, x, y)` over a common axis."""
+    """Curves `(name, x, y)` over a common axis, with a chance level and dotted values of y beside them, if given."""
     width, height = 460.0, 270.0
     xs = [v for _, a, _ in series for v in a]
     ys = [v for _, _, b in series for v in b]
     x = Axis(0.0, max(xs), 58, width - 26)
     y = Axis(*(y_range or _around(ys)), height - 42, 22)
     body = _frame(x, y, x_name, y_name, width, height)
+    if level is not None:
+        body += [
+            _line(x.start, y(level), x.end, y(level), "mark"),
+            _text(x.start + 4, y(level) - 5, "chance", anchor="start"),
+        ]
     for i, (name, a, b) in enumerate(series):
         points = " ".join(f"{x(u):.1f},{y(v):.1f}" for u, v in zip(a, b, strict=True))
         body.append(f'<polyline class="line s{i % 6}" points="{points}"><title>{escape(name)}</title></polyline>')
+    for i, ((_, a, _), b) in enumerate(zip(series, beside, strict=False)):
+        points = " ".join(f"{x(u):.1f},{y(v):.1f}" for u, v in zip(a, b, strict=True))
+        body.append(f'<polyline class="line dotted s{i % 6}" points="{points}"/>')
     if 1 < len(series) <= 6:
+        step = max(58.0, 28 + 6.0 * max(len(name) for name, _, _ in series))
         for i, (name, _, _) in enumerate(series):
-            left = x.end - 58 * (len(series) - i)
+            left = x.end - step * (len(series) - i)
             body.append(_line(left, 8, left + 12, 8, f"line s{i % 6}"))
             body.append(_text(left + 16, 12, name, anchor="start"))
     return _svg(width, height, body, f"{y_name} against {x_name}")
@@ -208,6 +225,9 @@ _ALONE = """<style>
 text { font: 12px sans-serif; fill: #5b6470; } .label { fill: #1c1f24; } .grid { stroke: #e3e6ea; }
 .line { fill: none; stroke-width: 2; stroke: #1f5fbf; } .second { stroke: #b4541a; stroke-dasharray: 5 4; }
 .mark { stroke: #8a929c; stroke-width: 1.5; stroke-dasharray: 2 3; } .learned { fill: #1f5fbf; }
+.s1 { stroke: #b4541a; } .s2 { stroke: #1a7f4b; } .s3 { stroke: #7a3fb0; } .s4 { stroke: #9a7400; }
+.s5 { stroke: #0f7c86; } .dotted { stroke-dasharray: 2 4; } .link { stroke: #c4cad1; }
+.frame { fill: none; stroke: #e3e6ea; } .raw { fill: #ffffff; stroke: #b4541a; stroke-width: 2; }
 </style><rect width="100%" height="100%" fill="#ffffff"/>"""
 
 
@@ -215,6 +235,37 @@ def alone(svg: str) -> str:
     """A chart as a file of its own, in the colours of a light page."""
     head, body = svg.split(">", 1)
     return f'{head} xmlns="http://www.w3.org/2000/svg">{_ALONE}{body}\n'
+
+
+def words(
+    names: Sequence[str], first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], caption: str
+) -> str:
+    """Words in the plane of two models, `(words, 2)` each: a dot and its name, a ring, and a line between the two."""
+    size = 440.0
+    points = [*first, *second]
+    x = Axis(*_around([p[0] for p in points], 0.1), 14, size - 44)
+    y = Axis(*_around([p[1] for p in points], 0.08), size - 14, 40)
+    body = [f'<rect class="frame" x="{x.start}" y="{y.end}" width="{size - 28}" height="{y.start - y.end}"/>']
+    for name, (a, b), (c, d) in zip(names, first, second, strict=True):
+        body.append(_line(x(a), y(b), x(c), y(d), "link"))
+        body.append(f'<circle class="raw" cx="{x(c):.1f}" cy="{y(d):.1f}" r="4"><title>{escape(name)}</title></circle>')
+        body.append(f'<circle class="learned" cx="{x(a):.1f}" cy="{y(b):.1f}" r="3"/>')
+        body.append(_text(x(a) + 6, y(b) + 4, name, anchor="start"))
+    body.append(_text(size / 2, 24, caption, kind="label"))
+    return _svg(size, size, body, f"words of two models, {caption}")
+
+
+def panels(charts: Sequence[str], columns: int = 2) -> str:
+    """Several charts as one, side by side and below each other."""
+    sizes = [[float(v) for v in chart.split('viewBox="0 0 ')[1].split('"')[0].split()] for chart in charts]
+    wide, high = max(w for w, _ in sizes), max(h for _, h in sizes)
+    body = [
+        chart.replace(
+            "<svg ", f'<svg x="{i % columns * wide:g}" y="{i // columns * high:g}" width="{w:g}" height="{h:g}" ', 1
+        )
+        for i, (chart, (w, h)) in enumerate(zip(charts, sizes, strict=True))
+    ]
+    return _svg(wide * min(columns, len(charts)), high * -(-len(charts) // columns), body, "the panels of a figure")
 
 
 def scatter(a: Sequence[float], b: Sequence[float], x_name: str, y_name: str, caption: str) -> str:
@@ -317,6 +368,83 @@ def associations(values: Sequence[Sequence[float]], rows: Sequence[str], columns
 def short(name: str, most: int) -> str:
     """A name of at most so many letters."""
     return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def verdicts(cells: Sequence[Sequence[tuple[str, float | None] | None]], names: Sequence[str]) -> str:
+    """Verdicts on ordered pairs, from the name at the left to the name above: a word, a score and its shade.
+
+    Args:
+        cells: word and score between 0 and 1 of each pair; None on the diagonal.
+        names: short ones.
+    """
+    wide, high, left, top = 92.0, 56.0, 34.0, 30.0
+    body = []
+    for i, line in enumerate(cells):
+        y = top + high * i
+        body.append(_text(left - 12, y + high / 2 + 4, names[i], kind="label", anchor="end"))
+        body.append(_text(left + wide * (i + 0.5), top - 10, names[i], kind="label"))
+        for j, cell in enumerate(line):
+            x = left + wide * j
+            box = f'x="{x + 1:.1f}" y="{y + 1:.1f}" width="{wide - 2:g}" height="{high - 2:g}" rx="4"'
+            if cell is None:
+                continue
+            word, value = cell
+            shade = 0.0 if value is None else min(1.0, max(0.0, value))
+            body.append(f'<rect class="frame" {box}/>')
+            body.append(f'<rect class="cell" {box} fill-opacity="{shade:.3f}"/>')
+            kind = "on" if shade > 0.55 else "off"
+            lines = word.split(" ")
+            at = y + high / 2 + 4 - 7.5 * (len(lines) - (value is None))
+            for k, part in enumerate(lines):
+                body.append(_text(x + wide / 2, at + 15 * k, part, kind=kind))
+            if value is not None:
+                body.append(_text(x + wide / 2, at + 15 * len(lines), f"{value:.3f}", kind=kind))
+    return _svg(
+        left + wide * len(names) + 4, top + high * len(names) + 4, body, "verdict on each ordered pair", shrinks=False
+    )
+
+
+def residuals(values: Sequence[Sequence[float]], x_name: str, y_name: str) -> str:
+    """Where something is left unexplained: rows from above to below, columns from left to right, the darkest most."""
+    rows, columns = len(values), len(values[0])
+    top = max(max(line) for line in values)
+    left, width, height = 34.0, 460.0, 250.0
+    wide, high = (width - left - 8) / columns, (height - 44) / rows
+    body = []
+    for i, line in enumerate(values):
+        for j, value in enumerate(line):
+            shade = value / top if top > 0 else 0.0
+            body.append(
+                f'<rect class="cell worst" x="{left + wide * j:.1f}" y="{8 + high * i:.1f}" width="{wide:.2f}" '
+                f'height="{high:.2f}" fill-opacity="{shade:.3f}"><title>{value:.3g}</title></rect>'
+            )
+    body.append(f'<rect class="frame" x="{left}" y="8" width="{wide * columns:.1f}" height="{high * rows:.1f}"/>')
+    body.append(_text(left + wide * columns / 2, height - 14, x_name, kind="label"))
+    body.append(_text(18, 8 + high * rows / 2, y_name, kind="label", turn=True))
+    return _svg(width, height, body, "what the map leaves unexplained")
+
+
+def recall(points: Sequence[tuple[int, float, float | None, float | None, float]]) -> str:
+    """Recall@k over k on a logarithmic axis, with intervals and chance: `(k, value, low, high, chance)`."""
+    width, height = 460.0, 250.0
+    x = Axis(0.0, max(math.log10(points[-1][0]), 0.1), 66, width - 26)
+    y = Axis(0.0, 1.0, height - 44, 16)
+    body = [_line(x.start - 12, y(t), x.end + 12, y(t), "grid") for t in y.ticks()]
+    body += [_text(x.start - 18, y(t) + 4, f"{t:g}", anchor="end") for t in y.ticks()]
+    body += [_text(x(math.log10(k)), height - 26, str(k)) for k, *_ in points]
+    for series, kind in ((1, "line"), (4, "line second")):
+        path = " ".join(f"{x(math.log10(p[0])):.1f},{y(float(p[series] or 0)):.1f}" for p in points)
+        body.append(f'<polyline class="{kind}" points="{path}"/>')
+    for k, value, low, high, _ in points:
+        at = x(math.log10(k))
+        if low is not None and high is not None:
+            body.append(_line(at, y(low), at, y(high), "interval"))
+        body.append(
+            f'<circle class="learned" cx="{at:.1f}" cy="{y(value):.1f}" r="4"><title>{value:.4f}</title></circle>'
+        )
+    body.append(_text((x.start + x.end) / 2, height - 8, "neighbours asked for", kind="label"))
+    body.append(_text(16, (y.start + y.end) / 2, "share found", kind="label", turn=True))
+    return _svg(width, height, body, "recall behind the map")
 
 
 def _frame(x: Axis, y: Axis, x_name: str, y_name: str, width: float, height: float) -> list[str]:

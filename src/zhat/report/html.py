@@ -54,7 +54,7 @@ def _page(records: tuple[Record, ...]) -> dict[str, Any]:
     rungs = []
     for up_to in classes:
         learned = [r.learned[up_to] for r in records]
-        raw = [score for r in records for score in r.raw if score.up_to is up_to]
+        raw = [score for r in records for score in r.raw or () if score.up_to is up_to]
         predicted = prediction is not None and prediction.holds != "no" and prediction.up_to is up_to
         rungs.append(_rung(describe(up_to, learned[0].shift), up_to.meaning, raw, learned, predicted))
     affine = [r.learned[AFFINE].value for r in records]
@@ -66,15 +66,16 @@ def _page(records: tuple[Record, ...]) -> dict[str, Any]:
         figures.scatter(
             [row[j] for row in picture.z],
             [row[j] for row in picture.z_hat],
-            f"z{j + 1}",
-            f"ẑ{j + 1}",
-            f"latent {j + 1}",
+            f"model 1, {j + 1}" if first.raw is None else f"z{j + 1}",
+            "model 2, mapped" if first.raw is None else f"ẑ{j + 1}",
+            f"{'coordinate' if first.raw is None else 'latent'} {j + 1}",
         )
         for j in latents[:SCATTERS]
     ]
     scale = prediction.scale if prediction is not None and prediction.holds != "no" else None
     return {
         "title": first.name,
+        "in_pairs": first.raw is None,
         "seeds": [r.seed for r in records],
         "prediction": prediction,
         "rungs": rungs,
@@ -89,10 +90,15 @@ def _page(records: tuple[Record, ...]) -> dict[str, Any]:
         "picture_class": describe(picture.up_to, True),
         "spectrum": Markup(figures.bars(picture.singular_values, scale, "singular value")),
         "scale": scale,
-        "heatmap": Markup(figures.heatmap(picture.correlation, "coordinate of h", "latent")),
+        "heatmap": Markup(figures.heatmap(picture.correlation, *_axes(first))),
         "n": first.learned[AFFINE].n,
         "records": [
-            {"seed": r.seed, "raw": r.raw[AFFINE].value, "learned": a, "loss": r.curve.loss[-1]}
+            {
+                "seed": r.seed,
+                "raw": r.raw and r.raw[AFFINE].value,
+                "learned": a,
+                "loss": r.curve.loss[-1],
+            }
             for r, a in zip(records, affine, strict=True)
         ],
         "seconds": first.seconds,
@@ -100,6 +106,10 @@ def _page(records: tuple[Record, ...]) -> dict[str, Any]:
         "provenance": first.provenance,
         "bibtex": cite(*([prediction.cite] if prediction is not None and prediction.cite else [])),
     }
+
+
+def _axes(record: Record) -> tuple[str, str]:
+    return ("coordinate of model 2", "of model 1") if record.raw is None else ("coordinate of h", "latent")
 
 
 def _rung(name: str, meaning: str, raw: list[Score], learned: list[Score], predicted: bool) -> dict[str, Any]:

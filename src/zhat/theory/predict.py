@@ -46,5 +46,7 @@ def predict(process: Any, objective: Any, encoder: nn.Module | Callable[[], nn.M
             if up_to is ORTHOGONAL and scale is not None and abs(scale - 1) > 1e-6:
                 up_to = SIMILARITY  # orthogonal up to the predicted radius
             answers = tuple(condition(setting) for condition in theorem.conditions)
-            return Prediction(theorem.name, theorem.cite, up_to, theorem.shift, scale, answers, theorem.notes)
+            return Prediction(
+                theorem.name, theorem.cite, up_to, theorem.shift, scale, answers, theorem.notes, theorem.what
+            )
     return Prediction("", "", None, False, None, ())

@@ -11,7 +11,7 @@ from zhat.dgp import Sphere
 from zhat.equivalence import AFFINE, LINEAR, ORTHOGONAL, SCALED_PERMUTATION, SIMILARITY, Equivalence
 from zhat.results import Answer
 from zhat.theory import conditions as c
-from zhat.theory import labelled
+from zhat.theory import labelled, models
 from zhat.theory.conditions import Setting
 
 
@@ -28,6 +28,7 @@ class Theorem:
         shift: whether the conclusion leaves an offset free.
         scale: the predicted ratio |h| / |z|, where the theorem fixes it.
         notes: what a reader should know besides.
+        what: the conclusion in words, before "up to …".
     """
 
     name: str
@@ -38,6 +39,7 @@ class Theorem:
     shift: bool
     scale: Callable[[Setting], float | None]
     notes: tuple[str, ...] = ()
+    what: str = "Latents are recovered"
 
 
 _LIMIT = "the theorem speaks of the minimum of the loss in the limit of many negatives; training stops before either"
@@ -163,4 +165,18 @@ CASE_4 = Theorem(
     ),
 )
 
-THEOREMS: tuple[Theorem, ...] = (THEOREM_2, THEOREM_5, THEOREM_6, CASE_1, CASE_2, CASE_3, CASE_4)
+# --- roeder2020: two models, no latents
+
+THEOREM_1 = Theorem(
+    name="Theorem 1",
+    cite="roeder2020",
+    speaks_of=models.compares_models,
+    conditions=(models.more_labels_than_features, models.minimum_exists),
+    conclusion=LINEAR,
+    shift=False,
+    scale=lambda setting: None,
+    notes=("the theorem speaks of two models with the same p(y|x); training stops before that",),
+    what="Two trained models agree",
+)
+
+THEOREMS: tuple[Theorem, ...] = (THEOREM_2, THEOREM_5, THEOREM_6, CASE_1, CASE_2, CASE_3, CASE_4, THEOREM_1)

@@ -102,8 +102,11 @@ class Stack:
             changed.update({f"{part}.{k}": mine[k].detach() for k in mine if mine[k] is not before[k]})
             return out
 
-        h = call("encoder", batch.x.flatten(0, 1))
-        h = h.reshape(views, n, *h.shape[1:])
+        if getattr(self._template["encoder"], "sees_views", False):
+            h = call("encoder", batch.x)
+        else:
+            h = call("encoder", batch.x.flatten(0, 1))
+            h = h.reshape(views, n, *h.shape[1:])
         h = h if sharpness is None else sharpness * h
         if "objective" in self._template:
             loss = call("objective", h, batch)

@@ -1,0 +1,297 @@
+"""Two models on the same data, layer by layer: their features are extracted once and audited layer against layer.
+
+Only what runs no code of an input file: a Hugging Face folder of config.json and safetensors weights, whose
+architecture is part of the installed `transformers`; or, from Python, any `nn.Module` that you built yourself. Pickled
+checkpoints (.pt, .bin), TorchScript, exported programs and folders with code of their own are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from zhat._version import __version__
+from zhat.audit.reading import Embeddings, Rows, embeddings
+from zhat.audit.verdict import audit
+from zhat.errors import BadInput, MissingExtra
+from zhat.results import LayerAudit
+
+BATCH = 32
+"""Rows that go through a model at a time."""
+
+
+def audit_models(a: Any, b: Any, data: Any, *, seed: int = 0) -> LayerAudit:
+    """Audit the features of two models on the same data, layer by layer.
+
+    A row of features is a layer's output for a row of data, its mean over tokens (padding left out) or over pixels.
+    Where the models have a different number of layers, each layer of a is compared with the one of b at the same depth.
+
+    Args:
+        a: the model to map from: a Hugging Face folder, or an `nn.Module`.
+        b: the model to map to.
+        data: what both are shown: an array or `.npy` file of token numbers `(rows, length)`, of images
+            `(rows, channels, height, width)` or of inputs `(rows, …)` of a module; or for language models a `.txt` file
+            with one text in each line, which each model cuts into tokens in its own way.
+        seed: of the sample and the chance level.
+    """
+    shown = Path(data).name if isinstance(data, str | Path) else "the data"
+    names = [Path(m).name if isinstance(m, str | Path) else type(m).__name__ for m in (a, b)]
+    if names[0] == names[1]:
+        names = [f"{names[0]} (A)", f"{names[1]} (B)"]
+    found = [layers(model, data) for model in (a, b)]
+    pairs = _at_the_same_depth(*(list(each) for each in found))
+    audits = tuple(
+        audit(
+            replace(found[0][i], name=f"{names[0]}, {i}"),
+            replace(found[1][j], name=f"{names[1]}, {j}"),
+            seed=seed,
+        )
+        for i, j in pairs
+    )
+    about = {
+        "zhat": __version__,
+        "torch": torch.__version__,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seed": seed,
+    }
+    return LayerAudit(names[0], names[1], shown, tuple(pairs), audits, about)
+
+
+def _at_the_same_depth(a: list[str], b: list[str]) -> list[tuple[str, str]]:
+    step = (len(b) - 1) / max(1, len(a) - 1)
+    return [(name, b[round(i * step)]) for i, name in enumerate(a)]
+
+
+def layers(model: Any, data: Any) -> dict[str, Embeddings]:
+    """The features of every layer of one model, by name and in order, in unnamed temporary files.
+
+    Args:
+        model: a Hugging Face folder, or an `nn.Module`.
+        data: what `audit_models` takes.
+    """
+    folder = Path(model) if isinstance(model, str | Path) else None
+    network: nn.Module = read_model(folder) if folder is not None else model
+    if not isinstance(network, nn.Module):
+        raise BadInput(f"a model is a folder or an nn.Module, but {type(model).__name__} came.")
+    training = network.training
+    run = _runner(network)
+    spools: dict[str, Any] = {}
+    rows = 0
+    try:
+        network.eval()
+        with torch.no_grad():
+            for inputs, mask in _batches(data, network, folder):
+                rows += len(inputs)
+                for name, values in run(inputs, mask):
+                    pooled = _pooled(values, mask).float().cpu().numpy()
+                    if name not in spools:
+                        spools[name] = tempfile.TemporaryFile(), pooled.shape[1]  # noqa: SIM115 (closed below)
+                    spools[name][0].write(np.ascontiguousarray(pooled).tobytes())
+        found = {}
+        for name, (spool, dim) in spools.items():
+            spool.flush()
+            found[name] = embeddings(np.memmap(spool, np.float32, "r", shape=(rows, dim)), name=name)
+        return found
+    finally:
+        network.train(training)
+        for spool, _ in spools.values():
+            spool.close()
+
+
+def read_model(folder: Path | str) -> nn.Module:
+    """The model in a Hugging Face folder: config.json and safetensors weights; no code of the folder is run.
+
+    Args:
+        folder: as `save_pretrained` writes it.
+    """
+    folder = Path(folder)
+    if not (folder / "config.json").is_file():
+        raise BadInput(
+            f"{folder} must be a folder with config.json and *.safetensors, as save_pretrained writes it. Other "
+            "checkpoints (.pt, .bin, TorchScript, exported programs) hold or need code, which zhat does not run; "
+            "extract embeddings with your own code and audit those."
+        )
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (ValueError, UnicodeDecodeError) as error:
+        raise BadInput(f"{folder / 'config.json'} must be JSON, but it cannot be read ({error}).") from None
+    if not isinstance(config, dict) or "auto_map" in config:
+        raise BadInput(f"{folder} asks for code of its own (auto_map in config.json), which zhat does not run.")
+    if not list(folder.glob("*.safetensors")):
+        raise BadInput(
+            f"{folder} holds no *.safetensors; pickled weights (pytorch_model.bin) are never loaded. Convert them with "
+            "save_pretrained(…, safe_serialization=True) where you trust them."
+        )
+    transformers = _transformers()
+    transformers.utils.logging.disable_progress_bar()
+    before = transformers.utils.logging.get_verbosity()
+    transformers.utils.logging.set_verbosity_error()
+    try:
+        model, about = transformers.AutoModel.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, output_loading_info=True
+        )
+    except Exception as error:  # the library raises whatever its parts raise
+        raise BadInput(f"{folder} cannot be read as a Hugging Face model ({_first_line(error)}).") from None
+    finally:
+        transformers.utils.logging.set_verbosity(before)
+    missing = sorted(name for name in about["missing_keys"] if "pooler" not in name)  # a pooler is no layer
+    if missing:
+        raise BadInput(
+            f"{folder} lacks weights ({', '.join(missing[:3])}{', …' if len(missing) > 3 else ''}); a model with "
+            "random ones would be audited. Save the whole model."
+        )
+    found: nn.Module = model.get_encoder() if getattr(model.config, "is_encoder_decoder", False) else model
+    return found
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError:
+        raise MissingExtra("transformers", "hf", "reading Hugging Face models") from None
+    return transformers
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _batches(data: Any, model: nn.Module, folder: Path | None) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """Some rows of the data at a time, with a mask of the tokens that count."""
+    if isinstance(data, str | Path) and Path(data).suffix == ".txt":
+        yield from _texts(Path(data), folder)
+        return
+    values = _array(data)
+    words = _vocabulary(model) if hasattr(model, "config") else None
+    for start in range(0, len(values), BATCH):
+        some = torch.from_numpy(np.array(values[start : start + BATCH]))
+        if some.is_floating_point():
+            some = some.float()
+            if not bool(torch.isfinite(some).all()):
+                raise BadInput(f"the data must be finite, but rows {start} to {start + len(some) - 1} are not.")
+        else:
+            some = some.long()
+            least, most = int(some.min()), int(some.max())
+            if words is not None and (least < 0 or most >= words):
+                raise BadInput(
+                    f"token numbers must be from 0 to {words - 1}, but {least} to {most} came in rows {start} to "
+                    f"{start + len(some) - 1}. Were they made by this model's tokenizer?"
+                )
+        yield some, None
+
+
+def _vocabulary(model: Any) -> int | None:
+    """How many tokens a Hugging Face model knows; None for one that takes no tokens."""
+    found: int | None = getattr(model.get_input_embeddings(), "num_embeddings", None)
+    return found
+
+
+def _array(data: Any) -> Rows:
+    if isinstance(data, str | Path):
+        path = Path(data)
+        if not path.is_file() or path.suffix != ".npy":
+            raise BadInput(f"the data must be a .npy or .txt file, but {path} is none.")
+        try:
+            data = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError, SyntaxError, TypeError) as error:
+            raise BadInput(
+                f"{path.name} must hold one array of numbers as numpy.save writes it, but it cannot be read ({error})."
+            ) from None
+    values = np.asarray(data.detach().cpu() if isinstance(data, Tensor) else data)
+    if values.ndim < 2 or 0 in values.shape or values.dtype.kind not in "iuf":
+        raise BadInput(f"the data must be numbers of shape (rows, …), but {values.dtype} of shape {values.shape} came.")
+    return values
+
+
+def _texts(path: Path, folder: Path | None) -> Iterator[tuple[Tensor, Tensor | None]]:
+    if folder is None:
+        raise BadInput("texts need the tokenizer of a Hugging Face folder. Give a module numbers.")
+    if not path.is_file():
+        raise BadInput(f"there is no file {path}.")
+    try:
+        cut = _transformers().AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # the library raises whatever its parts raise
+        raise BadInput(f"{folder} holds no tokenizer that can be read ({_first_line(error)}).") from None
+    if cut.pad_token is None:
+        cut.pad_token = cut.eos_token or cut.unk_token
+    lines = [line for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    if not lines:
+        raise BadInput(f"{path.name} must hold one text in each line, but it is empty.")
+    most = min(int(cut.model_max_length), 512)
+    for start in range(0, len(lines), BATCH):
+        found = cut(lines[start : start + BATCH], padding=True, truncation=True, max_length=most, return_tensors="pt")
+        yield found["input_ids"], found["attention_mask"]
+
+
+def _runner(model: nn.Module) -> Callable[[Tensor, Tensor | None], list[tuple[str, Tensor]]]:
+    """What gives the output of every layer for some inputs."""
+    if hasattr(model, "config") and hasattr(model, "main_input_name"):
+        return lambda inputs, mask: _hidden_states(model, inputs, mask)
+    return lambda inputs, mask: _outputs(model, inputs)
+
+
+def _hidden_states(model: Any, inputs: Tensor, mask: Tensor | None) -> list[tuple[str, Tensor]]:
+    wanted = model.main_input_name
+    if (wanted == "input_ids") == inputs.is_floating_point():
+        kind = "token numbers (whole numbers)" if wanted == "input_ids" else f"{wanted} (real numbers)"
+        raise BadInput(f"{type(model).__name__} takes {kind}, but the data are {inputs.dtype}.")
+    more = {} if mask is None else {"attention_mask": mask}
+    try:
+        states = model(**{wanted: inputs}, **more, output_hidden_states=True).hidden_states
+    except (RuntimeError, ValueError, IndexError) as error:
+        raise BadInput(
+            f"{type(model).__name__} cannot take data of shape {tuple(inputs.shape)} ({_first_line(error)})."
+        ) from None
+    return [("input" if i == 0 else f"block {i}", state) for i, state in enumerate(states)]
+
+
+def _outputs(model: nn.Module, inputs: Tensor) -> list[tuple[str, Tensor]]:
+    """The outputs of a module's children in the order in which they run; those of a Sequential one by one."""
+    kept: dict[str, Tensor] = {}
+
+    def keep(name: str) -> Any:
+        def hook(module: nn.Module, arguments: Any, output: Any) -> None:
+            if isinstance(output, Tensor):
+                kept[name] = output
+
+        return hook
+
+    hooks = [child.register_forward_hook(keep(name)) for name, child in _children(model)]
+    try:
+        model(inputs)
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        raise BadInput(
+            f"{type(model).__name__} cannot take data of shape {tuple(inputs.shape)} ({_first_line(error)})."
+        ) from None
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return list(kept.items())
+
+
+def _children(model: nn.Module, within: str = "") -> Iterator[tuple[str, nn.Module]]:
+    for name, child in model.named_children():
+        full = f"{within}{name}"
+        if isinstance(child, nn.Sequential | nn.ModuleList):
+            yield from _children(child, f"{full}.")
+        else:
+            yield full, child
+
+
+def _pooled(values: Tensor, mask: Tensor | None) -> Tensor:
+    """One vector for each row: the mean over tokens `(rows, tokens, dim)` or pixels `(rows, channels, h, w)`."""
+    if values.ndim == 3 and mask is not None:
+        weight = mask.to(values)[..., None]
+        return (values * weight).sum(1) / weight.sum(1).clamp_min(1)
+    if values.ndim == 3:
+        return values.mean(1)
+    return values.flatten(2).mean(2) if values.ndim > 3 else values

@@ -1,0 +1,133 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from zhat.datasets import Corpus, Windows
+from zhat.encoders import GPT
+from zhat.errors import BadInput
+from zhat.experiment import Budget, Family, LayersAgree, Model, Row, pretrained, reproduce
+from zhat.experiment.agreeing import stacked, word_map
+from zhat.fresh import Fresh
+from zhat.objectives import NextWord
+
+CORPUS = Corpus("text.txt", words=20)
+BUDGET = Budget("short", 2, 4, 1e-3, seeds=1, batches=1, rows=30)
+
+
+@pytest.fixture(autouse=True)
+def text(tmp_path, monkeypatch):
+    (tmp_path / "text.txt").write_text("\n\n".join("the cat sat on the mat and ate a rat " * 3 for _ in range(200)))
+    monkeypatch.setenv("ZHAT_DATA", str(tmp_path))
+
+
+def test_the_map_is_fitted_in_the_direction_in_which_it_is_used():
+    generator = torch.Generator().manual_seed(0)
+    first = torch.randn(300, 2, generator=generator)
+    second = first @ torch.tensor([[0.0, 3.0], [-0.5, 0.2]])  # neither symmetric nor orthogonal
+    drawn = word_map("two models", ["a", "b"], [3, 7], first, second)
+    assert torch.allclose(torch.tensor(drawn.mapped), torch.tensor(drawn.first), atol=1e-3)
+    assert not torch.allclose(torch.tensor(drawn.second), torch.tensor(drawn.first), atol=0.3)
+
+
+class Layered(nn.Module):
+    """Four layers: those of another model, mapped linearly, with more and more noise towards the first."""
+
+    def __init__(self, seed, noise=(3.0, 1.0, 0.3, 0.0)):
+        super().__init__()
+        self.generator, self.noise = torch.Generator().manual_seed(seed), noise
+        self.maps = torch.randn(4, 8, 8, generator=self.generator)
+
+    def hidden_states(self, x):
+        base = torch.sin(x[..., None] * torch.arange(1, 9) + torch.arange(8))
+        rough = [base + n * torch.randn(base.shape, generator=self.generator) for n in self.noise]
+        return [h @ m for h, m in zip(rough, self.maps, strict=True)]
+
+
+def models(**how):
+    row = Row("G", "four layers", Windows(CORPUS, 16), Fresh(Layered, 0), NextWord(), (BUDGET,))
+    return tuple(Model(f"m{i}", Layered(i, **how), row=row) for i in range(3))
+
+
+def test_layers_are_compared_from_the_last_over_all_pairs():
+    found = LayersAgree(components=(2, 64), every=1)(models(), BUDGET, torch.device("cpu"))
+    assert [a.name for a in found.agreements[:4]] == ["last", "last - 1", "last - 2", "last - 3"]
+    assert [a.group for a in found.agreements[::4]] == ["2 components", "7 components"]
+    assert found.agreements[0].pairs == (("m0", "m1"), ("m0", "m2"), ("m1", "m2"))
+    assert all(a.n == 30 * 16 and len(a.values) == 3 for a in found.agreements)
+    means = [a.mean for a in found.agreements[4:]]
+    assert means == sorted(means, reverse=True)
+    assert means[0] > 0.8 > 0.4 > means[-1]
+    assert "2 components" in found.claim
+
+
+def test_the_claim_holds_where_the_last_layer_agrees_best_and_only_there():
+    compare, cpu = LayersAgree(components=(64,), every=1), torch.device("cpu")
+    assert compare(models(), BUDGET, cpu).holds is True
+    assert compare(models(noise=(0.0, 0.3, 1.0, 3.0)), BUDGET, cpu).holds is False
+    assert compare(models(noise=(3.0, 1.0, 0.0, 0.3)), BUDGET, cpu).holds is False  # the last but one is best
+
+
+def test_published_means_stand_beside_the_models_they_were_read_of():
+    compare = LayersAgree(
+        components=(2,), every=2, published=((2, (0.9, 0.8)),), of=("m0", "m1", "m2"), twice=((0, 1), (0, 1), (1, 2))
+    )
+    last, _, second, _ = compare(models(), BUDGET, torch.device("cpu")).agreements
+    assert (last.published, second.published) == (0.9, 0.8)
+    assert last.by_paper == pytest.approx((2 * last.values[0] + last.values[2]) / 3)
+    others = replace(compare, of=("gpt2",))(models(), BUDGET, torch.device("cpu")).agreements
+    assert others[0].published is None
+    with pytest.raises(BadInput, match="but one model came. Leave --row out"):
+        compare(models()[:1], BUDGET, torch.device("cpu"))
+
+
+def test_a_small_family_is_trained_and_compared(tmp_path):
+    budget = replace(BUDGET, batch=8, rows=40)
+    encoders = {w: Fresh(GPT, 20, width=w, depth=2, heads=2, length=12) for w in (8, 12)}
+    rows = tuple(Row(f"G{w}", f"{w} wide", Windows(CORPUS, 12), e, NextWord(), (budget,)) for w, e in encoders.items())
+    family = Family("roeder2020", "Figure 8", "for tests", "SVCCA", rows, LayersAgree(components=(2, 256), every=1))
+    *_, result = reproduce(family, budget="short", out=tmp_path / "runs")
+    assert [a.group for a in result.agreements] == ["2 components"] * 3 + ["7 components"] * 3
+    assert [r.name for r in result.rows] == ["G8", "G12"]
+    assert all(a.untrained == pytest.approx(a.mean, abs=0.3) and a.untrained != a.mean for a in result.agreements)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Three tiny GPT-2 models with random weights; the last reads other words."""
+    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    found = []
+    for i, words in enumerate((("the", "cat", "sat"), ("the", "cat", "sat"), ("mat", "the", "rat", "on"))):
+        torch.manual_seed(i)
+        config = transformers.GPT2Config(vocab_size=8, n_positions=16, n_embd=12, n_layer=2 + i, n_head=2)
+        folder = tmp_path / f"tiny-{i}"
+        transformers.GPT2Model(config).save_pretrained(folder)
+        vocabulary = {"?": 0} | {word: n for n, word in enumerate(words, start=1)}
+        tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="?"))
+        tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+        transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="?").save_pretrained(folder)
+        found.append(str(folder))
+    return found
+
+
+def test_given_models_are_read_from_disk_and_compared(folders, tmp_path):
+    rows = (Row("G", "not trained", Windows(CORPUS, 16), Fresh(Layered, 0), NextWord(), (BUDGET,)),)
+    compare = LayersAgree(components=(2,), every=1, corpus=CORPUS, window=16, of=("tiny-0", "tiny-1"), twice=((0, 1),))
+    family = Family("roeder2020", "Figure 8", "for tests", "SVCCA", rows, compare, load=pretrained)
+    (result,) = reproduce(family.given(folders[:2]), budget="short", out=tmp_path / "runs")
+    assert [r.name for r in result.rows] == ["tiny-0", "tiny-1"]
+    assert [a.name for a in result.agreements] == ["last", "last - 1", "last - 2"]  # as many as the shallower has
+    assert result.agreements[0].n == 160  # all that is held out
+    assert result.agreements[0].by_paper == pytest.approx(result.agreements[0].mean)
+    with pytest.raises(BadInput, match="tiny-2 and tiny-0 cut text into different pieces"):
+        list(reproduce(family.given([folders[0], folders[2]]), budget="short", out=tmp_path / "runs"))
+    with pytest.raises(BadInput, match="there is no model .*nobody' on this machine"):
+        pretrained(str(tmp_path / "nobody"))
+
+
+def test_states_of_texts_become_rows():
+    found = stacked(lambda n: [torch.full((1, n, 2), float(k)) for k in range(3)], [2, 3], most=2)
+    assert [f.shape for f in found] == [(5, 2), (5, 2)]
+    assert float(found[-1][0, 0]) == 2.0
