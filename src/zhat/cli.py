@@ -185,7 +185,10 @@ def reproduce(
         needed = part.needed(tuple(part.row(name) for name in rows))
         if not resume:
             experiment.forget(part, needed, budget, out / "runs")
-        steps = {r.name: r.budget(budget).steps for r in needed}
+        if isinstance(part, experiment.Family):
+            steps = part.steps(needed, budget, seeds)
+        else:
+            steps = {r.name: r.budget(budget).steps for r in needed}
         asked = [Path(name).name for name in models.split(",")] if models is not None else [*rows] if row else []
         folder = out / paper / part.name / "+".join((budget, *asked))
         result = None

@@ -58,6 +58,7 @@ def test_models_are_trained_kept_and_compared(tmp_path):
     assert isinstance(last, FamilyResult)
     assert [r.name for r in last.rows] == ["W2, seed 0", "W2, seed 1", "W3, seed 0", "W3, seed 1"]
     assert {name for name, *_ in told} == {r.name for r in last.rows}
+    assert FAMILY.steps(FAMILY.rows, "short", None) == {r.name: 12 for r in last.rows}
     assert last.rows[0].loss < np.log(64)  # better than guessing
     assert [(a.group, a.name) for a in last.agreements] == [
         ("words, W2", "50 words, g(y)"),

@@ -51,6 +51,7 @@ class GPT(nn.Module):
     Reference: radford2019; roeder2020, section 5.3.
 
     Example:
+        >>> import torch
         >>> model = GPT(100, width=16, depth=2, heads=2, length=8)
         >>> model(torch.zeros(1, 8, dtype=torch.long)).shape, len(model.hidden_states(torch.zeros(1, 8).long()))
         (torch.Size([1, 8, 100]), 3)

@@ -103,6 +103,15 @@ class Family:
         """What has to be trained for the given rows: nothing, if the user gives the models."""
         return () if self.models else rows
 
+    def steps(self, rows: tuple[Row, ...], budget: str, seeds: int | None) -> dict[str, int]:
+        """Training steps of each model of the given rows, by the model's name."""
+        every = [row.budget(budget) for row in rows]
+        return {
+            _name(row, seed, b): b.steps
+            for row, b in zip(rows, every, strict=True)
+            for seed in range(b.seeds if seeds is None else seeds)
+        }
+
     def given(self, models: Sequence[str]) -> Family:
         """The same figure of models that the user has."""
         if self.load is None:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from zhat._files import make_folder, write_whole
 from zhat.citing import cite
-from zhat.report import family, figures
+from zhat.report import families, figures
 from zhat.report.html import fill
 from zhat.results import FamilyResult, Measured, RowResult, SweepResult, TableResult, to_json
 
@@ -37,7 +37,7 @@ def write_comparison(result: Result, folder: Path | str) -> dict[str, Path]:
     if isinstance(result, SweepResult) and result.rows:
         texts["svg"] = ("figure.svg", figures.alone(plot(result)))
     if isinstance(result, FamilyResult) and result.agreements:
-        charts = [chart for chart, _ in family.plots(result)]
+        charts = [chart for chart, _ in families.plots(result)]
         texts["svg"] = ("figure.svg", figures.alone(figures.panels(charts)))
     return {kind: write_whole(folder / name, text) for kind, (name, text) in texts.items()}
 
@@ -93,7 +93,7 @@ def latex(result: Result) -> str:
 def cells(result: Result) -> tuple[list[str], list[list[str]]]:
     """Header and rows as text, the same in every format."""
     if isinstance(result, FamilyResult):
-        return family.cells(result)
+        return families.cells(result)
     further = list(dict.fromkeys(name for r in result.rows for name in r.readings))
     if isinstance(result, SweepResult):
         named = result.second_name not in further  # a reading has a column of its own
@@ -182,7 +182,7 @@ def _against(measured: Measured | None) -> str:
 
 def _about(result: Result) -> str:
     if isinstance(result, FamilyResult):
-        return family.about(result)
+        return families.about(result)
     seeds = sorted({len(r.seeds) for r in result.rows})
     count = " or ".join(str(n) for n in seeds) or "no"
     return f"{result.score} in percent: mean ± standard deviation over {count} seeds, budget {result.budget}"
@@ -202,7 +202,7 @@ def plot(result: SweepResult) -> str:
 def page(result: Result) -> str:
     """One self-contained HTML page."""
     if isinstance(result, FamilyResult):
-        return family.page(result, summary(result))
+        return families.page(result, summary(result))
     header, rows = cells(result)
     bounds = [(r[0], r[1], r[-2], r[-1]) for r in rows] if isinstance(result, TableResult) and _bounded(result) else []
     if bounds:

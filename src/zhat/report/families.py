@@ -79,7 +79,7 @@ def page(result: FamilyResult, summary: str) -> str:
     header, rows = cells(result)
     curves = [(r.name, r.curve.steps, r.curve.loss) for r in result.rows if r.curve.steps]
     return fill(
-        "family.html",
+        "families.html",
         {
             "result": result,
             "about": about(result),

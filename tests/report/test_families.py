@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from zhat.report.comparison import latex, markdown, page, summary
-from zhat.report.family import cells, plots
+from zhat.report.families import cells, plots
 from zhat.results import Agreement, Curve, FamilyResult, ModelRecord, WordMap
 
 MODELS = tuple(ModelRecord(f"m{i}", "a model", i, {}, {}, 2.0, Curve((1, 2), (3.0, 2.0)), 2.5) for i in (0, 1))
