@@ -66,10 +66,10 @@ def test_figure_3_has_five_pairs_of_two_networks_and_one_panel_for_each_claim():
         assert len(part.rows) == len(part.x)
         assert {row.budget("fast").seeds for row in part.rows} == {5}
     assert [row.process.images.images for row in roeder2020.FIGURE_3C.rows] == list(roeder2020.SIZES)
-    assert [row.budget("fast").steps for row in roeder2020.FIGURE_3B.rows] == [90, 300, 900, 3000]
+    assert [row.budget("fast").steps for row in roeder2020.FIGURE_3B.rows] == [300, 1000, 3000, 10_000]
     # The setting that all panels share is one setting.
     shared = roeder2020.FIGURE_3B.rows[-1], roeder2020.FIGURE_3C.rows[-1], roeder2020.FIGURE_3D.rows[1]
-    assert len({str(row.settings(row.budget("fast"))) for row in shared}) == 1
+    assert len({str(row.settings(row.budget("paper"))) for row in shared}) == 1
 
 
 def test_a_trend_is_a_rank_correlation():
