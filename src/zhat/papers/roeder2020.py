@@ -132,12 +132,22 @@ FIGURE_2_VARIANT = Sweep(
 SHARES = (0.03, 0.1, 0.3, 1.0)
 SIZES = (1_000, 5_000, 10_000, 25_000, 50_000)
 WIDTHS = (64, 256, 1024, 4096, 8192)
-STEPS, FAST_STEPS = 20_000, 3_000
+STEPS = 20_000
 FEATURES, INPUTS = 64, 16 * 16 * 3
 OF_G = "mean CCA of g"
 
 
-def patch_models(name: str, title: str, *, images: int = 50_000, width: int = 256, share: float = 1.0) -> Row:
+@dataclass(frozen=True)
+class Fast:
+    """Steps and learning rate of the budget `fast`."""
+
+    steps: int = 10_000
+    lr: float = 1e-3
+
+
+def patch_models(
+    name: str, title: str, *, images: int = 50_000, width: int = 256, share: float = 1.0, fast: Fast = Fast()
+) -> Row:
     """Pairs of models of patches: f and g have three hidden layers and 64 features each.
 
     The widest do not fit the memory of a small machine, so they have no budget `smoke`.
@@ -145,7 +155,7 @@ def patch_models(name: str, title: str, *, images: int = 50_000, width: int = 25
     smoke = Budget("smoke", 4, 64, 3e-4, Cosine(), seeds=2, batches=1, rows=1400, profile_rows=1400, judged=False)
     budgets = (
         Budget("paper", round(share * STEPS), batch=1024, lr=1e-3, batches=1, rows=10_000),
-        Budget("fast", round(share * FAST_STEPS), 1024, 3e-4, Cosine(), batches=1, rows=10_000, precision="bf16"),
+        Budget("fast", round(share * fast.steps), 1024, fast.lr, Cosine(), batches=1, rows=10_000, precision="bf16"),
         *((smoke,) if width <= 1024 else ()),
     )
     encoder = Fresh(Pair, Fresh(Towers, Fresh(mlp, INPUTS, FEATURES, widths=(width,) * 3)))
@@ -207,7 +217,7 @@ FIGURE_3C = panel(
 FIGURE_3D = panel(
     "d",
     "Mean CCA of two models against the width of their hidden layers.",
-    tuple(patch_models(f"F3d.{i}", f"width {w}", width=w) for i, w in enumerate(WIDTHS, 1)),
+    tuple(patch_models(f"F3d.{i}", f"width {w}", width=w, fast=Fast(3_000, 3e-4)) for i, w in enumerate(WIDTHS, 1)),
     tuple(float(w) for w in WIDTHS),
     "width of the hidden layers",
     Rises("as layers become wider"),
