@@ -1,13 +1,12 @@
 """An audit and a CCA of files that do not fit into memory, in one pass each, against plain programs in memory.
 
-python -m benchmarks.audit_large                    1,000,000 x 768, two files of 3 GB in a temporary folder; writes
-                                                    results/audit/large.json
-python -m benchmarks.audit_large --rows 20000 --columns 64 --part 5000 --sklearn-rows 2000 --sklearn-columns 32 --out -
+python -m benchmarks.audit_large                 everything; 1,000,000 x 768 are two files of 3 GB in a temporary folder
+python -m benchmarks.audit_large --only plain    one group again; results/audit/large.json keeps the others
 
-Every part runs in a process of its own. Memory is read from /proc every 50 ms: `anonymous` is what the process has
-allocated, `resident` counts mapped pages of the files as well. The plain programs hold everything in float64 several
-times (a million rows: more than 20 GB), so they run on `--part` rows and their time is multiplied by rows / part: both
-are linear in the rows.
+Groups: audit and cca (the large files), plain (least squares, QR + SVD and our CCA on the same `--part` rows: on a
+million rows in float64 the plain programs would need more than 20 GB), sklearn. Every program runs in a process of its
+own. Memory is read from /proc every 50 ms: `anonymous` is what the process has allocated, `resident` counts mapped
+pages of the files as well. `cpu_seconds` are those of all threads; on a shared machine they say more than `seconds`.
 """
 
 import argparse
@@ -57,7 +56,7 @@ class Watched:
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.watch)
         self.thread.start()
-        self.started = time.perf_counter()
+        self.started = time.perf_counter(), time.process_time()
         return self
 
     def watch(self):
@@ -65,14 +64,16 @@ class Watched:
             self.most = tuple(max(pair) for pair in zip(self.most, memory(), strict=True))
 
     def __exit__(self, *_):
-        self.seconds = time.perf_counter() - self.started
+        self.seconds = time.perf_counter() - self.started[0]
+        self.cpu = time.process_time() - self.started[1]
         self.over.set()
         self.thread.join()
 
     def numbers(self):
         names = ("anonymous", "resident")
         grown = {f"{n}_growth_mb": (m - b) / 1e6 for n, m, b in zip(names, self.most, self.before, strict=True)}
-        return {"seconds": self.seconds, **{f"{n}_mb": m / 1e6 for n, m in zip(names, self.most, strict=True)}, **grown}
+        took = {"seconds": self.seconds, "cpu_seconds": self.cpu}
+        return {**took, **{f"{n}_mb": m / 1e6 for n, m in zip(names, self.most, strict=True)}, **grown}
 
 
 def audited(folder, rows):
@@ -83,9 +84,9 @@ def audited(folder, rows):
     look = verdict.look
 
     def timed(*arguments, **settings):
-        started = time.perf_counter()
+        started = time.perf_counter(), time.process_time()
         seen = look(*arguments, **settings)
-        spent.append(time.perf_counter() - started)
+        spent.extend((time.perf_counter() - started[0], time.process_time() - started[1]))
         return seen
 
     passed = []
@@ -100,7 +101,9 @@ def audited(folder, rows):
         found = verdict.audit(folder / "a.npy", folder / "b.npy")
     return {
         **watched.numbers(),
+        "rows": rows,
         "pass_seconds": spent[0],
+        "pass_cpu_seconds": spent[1],
         "passes_over_each_file": len(passed),
         "verdict": found.verdict,
         "r2": found.score.value,
@@ -109,14 +112,12 @@ def audited(folder, rows):
 
 
 def least_squares(folder, rows):
-    """The affine map by LAPACK's least squares on rows in memory, with its R2 on as many others."""
-    a, b = (np.load(folder / name, mmap_mode="r")[: 2 * rows] for name in ("a.npy", "b.npy"))
+    """The affine map by LAPACK's least squares on all rows in memory."""
+    a, b = (np.load(folder / name) for name in ("a.npy", "b.npy"))
     with Watched() as watched:
-        x = np.concatenate([a[:rows].astype(np.float64), np.ones((rows, 1))], axis=1)
-        found = np.linalg.lstsq(x, b[:rows].astype(np.float64), rcond=None)[0]
-    read = b[rows:].astype(np.float64)
-    left = read - a[rows:].astype(np.float64) @ found[:-1] - found[-1]
-    return {**watched.numbers(), "affine_r2": float((1 - left.var(0) / read.var(0)).mean())}
+        x = np.concatenate([a.astype(np.float64), np.ones((rows, 1))], axis=1)
+        left = b - x @ np.linalg.lstsq(x, b.astype(np.float64), rcond=None)[0]
+    return {**watched.numbers(), "rows": rows, "affine_r2_in_sample": float((1 - left.var(0) / b.var(0)).mean())}
 
 
 def cca(folder, rows):
@@ -127,7 +128,8 @@ def cca(folder, rows):
     CCA()(np.array(a[:some]), np.array(b[:some]), shuffles=0)  # loads what torch loads late
     with Watched() as watched:
         found = CCA()(a, b, shuffles=0)
-    return {**watched.numbers(), "mean": found.value, "largest": sorted(found.per_latent, reverse=True)[:64]}
+    largest = sorted(found.per_latent, reverse=True)[:8]
+    return {**watched.numbers(), "rows": rows, "mean": found.value, "largest": largest}
 
 
 def whole_cca(folder, rows):
@@ -135,7 +137,7 @@ def whole_cca(folder, rows):
     with Watched() as watched:
         q, r = (np.linalg.qr(m.astype(np.float64) - m.mean(0, dtype=np.float64))[0] for m in (a, b))
         values = np.linalg.svd(q.T @ r, compute_uv=False)
-    return {**watched.numbers(), "mean": float(values.mean())}
+    return {**watched.numbers(), "rows": rows, "mean": float(values.mean())}
 
 
 def scikit(folder, rows, components):
@@ -149,7 +151,7 @@ def scikit(folder, rows, components):
     u, v = (m - m.mean(0) for m in (u, v))
     found = np.abs((u * v).sum(0)) / np.linalg.norm(u, axis=0) / np.linalg.norm(v, axis=0)
     stopped = sum("iterations" in str(w.message) for w in said)
-    return {**watched.numbers(), "components": components, "mean": float(found.mean()), "not_converged": stopped}
+    return {**watched.numbers(), "rows": rows, "correlations": found.tolist(), "not_converged": stopped}
 
 
 def apart(work, *arguments):
@@ -159,59 +161,58 @@ def apart(work, *arguments):
         return pool.apply(work, arguments)
 
 
-def main(rows, columns, part, sklearn_rows, sklearn_columns, components, out):
-    result = {
-        "command": f"python -m benchmarks.audit_large --rows {rows} --columns {columns} --part {part} "
-        f"--sklearn-rows {sklearn_rows} --sklearn-columns {sklearn_columns} --components {components}",
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start",
-    }
+def large(rows, columns, programs):
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write(folder, rows, columns)
-        result["audit"] = apart(audited, folder, rows)
-        print("audit", result["audit"])
-        result["least squares"] = apart(least_squares, folder, part)
-        result["cca"] = apart(cca, folder, rows)
-        print("cca", {k: v for k, v in result["cca"].items() if k != "largest"})
-        result["QR + SVD"] = apart(whole_cca, folder, part)
-        result["cca of the same part"] = apart(cca, folder, part)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write(folder, sklearn_rows, sklearn_columns)
-        result["small cca"] = apart(cca, folder, sklearn_rows)
-        result["scikit-learn"] = apart(scikit, folder, sklearn_rows, components)
-    times = rows / part
-    for name in ("least squares", "QR + SVD"):
-        result[name]["rows"] = part
-        result[name]["seconds_for_all_rows"] = result[name]["seconds"] * times
-    ours = np.mean(result["small cca"]["largest"][:components])
-    result["ratios"] = {
-        "audit over least squares": result["audit"]["seconds"] / result["least squares"]["seconds_for_all_rows"],
-        "QR + SVD over cca": result["QR + SVD"]["seconds_for_all_rows"] / result["cca"]["seconds"],
-        "QR + SVD, mean apart": abs(result["QR + SVD"]["mean"] - result["cca of the same part"]["mean"]),
-        "scikit-learn over cca": result["scikit-learn"]["seconds"] / result["small cca"]["seconds"],
-        "scikit-learn, mean of its components below ours": float(ours - result["scikit-learn"]["mean"]),
+        write(Path(name), rows, columns)
+        return {title: apart(work, Path(name), rows, *more) for title, (work, *more) in programs.items()}
+
+
+def groups(rows, columns, part, sklearn_rows, sklearn_columns, components):
+    return {
+        "audit": lambda: large(rows, columns, {"audit": (audited,)}),
+        "cca": lambda: large(rows, columns, {"cca": (cca,)}),
+        "plain": lambda: large(
+            part,
+            columns,
+            {
+                "least squares": (least_squares,),
+                "our audit": (audited,),
+                "QR + SVD": (whole_cca,),
+                "our CCA": (cca,),
+            },
+        ),
+        "sklearn": lambda: large(
+            sklearn_rows, sklearn_columns, {"our CCA": (cca,), "scikit-learn's CCA": (scikit, components)}
+        ),
     }
-    result["machine"] += f", {os.getloadavg()[0]:.1f} at the end"
-    for each in result.values():
-        if isinstance(each, dict):
-            each.pop("largest", None)
-    text = json.dumps(result, indent=1)
-    print(text)
-    if out != "-":
-        Path(out).parent.mkdir(parents=True, exist_ok=True)
-        Path(out).write_text(text + "\n")
+
+
+def main(out, only, **sizes):
+    out = Path(out)
+    kept = json.loads(out.read_text()) if only is not None and out.exists() else {}
+    for group, work in groups(**sizes).items():
+        if only in (None, group):
+            before = os.getloadavg()[0]
+            found = work()
+            machine = f"{platform.machine()}, {os.cpu_count()} cores, load {before:.1f} to {os.getloadavg()[0]:.1f}"
+            asked = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in sizes.items())
+            command = f"python -m benchmarks.audit_large --only {group} {asked}"
+            kept[group] = {"command": command, "machine": machine, **found}
+            print(json.dumps(kept[group], indent=1), flush=True)
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=768)
-    parser.add_argument("--part", type=int, default=50_000, help="rows for the plain programs")
+    parser.add_argument("--part", type=int, default=20_000, help="rows for the plain programs")
     parser.add_argument("--sklearn-rows", type=int, default=20_000)
     parser.add_argument("--sklearn-columns", type=int, default=512)
     parser.add_argument(
-        "--components", type=int, default=4, help="of scikit-learn's CCA, of as many as there are columns"
+        "--components", type=int, default=1, help="of scikit-learn's CCA, of as many as there are columns"
     )
+    parser.add_argument("--only", choices=("audit", "cca", "plain", "sklearn"))
     parser.add_argument("--out", default=str(Path(__file__).parent.parent / "results" / "audit" / "large.json"))
     main(**vars(parser.parse_args()))
