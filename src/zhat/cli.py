@@ -783,6 +783,7 @@ _ROOMS = {
             "decode",
         ),
     ),
+    "estimators": ("zhat", ("IdentifiableEncoder",)),
     "theorems": ("zhat.theory", ()),
     "classes": ("zhat.equivalence", ()),
 }
