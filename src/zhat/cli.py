@@ -786,6 +786,7 @@ _ROOMS = {
             "decode",
         ),
     ),
+    "estimators": ("zhat", ("IdentifiableEncoder",)),
     "theorems": ("zhat.theory", ()),
     "classes": ("zhat.equivalence", ()),
 }
