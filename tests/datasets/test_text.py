@@ -44,6 +44,9 @@ def test_the_most_frequent_words_are_the_vocabulary_and_the_rest_is_unknown(plac
     corpus = Corpus("a.txt", words=4, held_out=0.1)
     assert corpus.vocabulary == ("<unknown>", "a", "b", "c")  # d is as frequent as c: the alphabet decides
     assert corpus.tokens()[:7].tolist() == [2, 1, 1, 3, 2, 1, 0]
+    share = corpus.frequencies()
+    assert share.sum() == pytest.approx(1.0)
+    assert share[1] == pytest.approx((corpus.tokens() == 1).double().mean())
 
 
 def test_the_end_of_every_document_is_held_out(place):

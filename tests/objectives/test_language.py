@@ -30,6 +30,8 @@ def test_the_softmax_is_over_all_words_with_a_bias():
     assert torch.allclose(objective(h, batch), -scores.log_softmax(-1)[torch.arange(40), batch.label].mean())
     folded = torch.cat([objective.rows, objective.offsets[:, None]], 1)  # the canonical form
     assert torch.allclose(scores, torch.cat([h[0], torch.ones(40, 1)], 1) @ folded.T, atol=1e-6)
+    shares = torch.full((12,), 1 / 12)
+    assert torch.allclose(WordSoftmax(3, 12, frequencies=lambda: shares).offsets, shares.log())
     with pytest.raises(BadInput, match="without labels came"):
         objective(h, Batch(x=batch.x))
 

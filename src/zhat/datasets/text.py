@@ -67,6 +67,11 @@ class Corpus:
             raise BadInput(f"a corpus has the parts 'train' and 'held out', but {part!r} came.")
         return _on(self, recorded(self.file), part, str(device))
 
+    def frequencies(self) -> Tensor:
+        """The share of every word in the training part, `(words,)`; words that never occur count as one."""
+        count = torch.bincount(self.tokens(), minlength=self.words).clamp_min(1).double()
+        return (count / count.sum()).float()
+
     def held_out_text(self) -> tuple[str, ...]:
         """The held-out ends of the documents as they are written, for models with a vocabulary of their own."""
         return tuple(end for _, end in _documents(self, recorded(self.file)))

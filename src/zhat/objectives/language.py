@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -43,16 +44,20 @@ class WordSoftmax(nn.Module):
         dim: M.
         words: size of the vocabulary.
         scale: initial rows are uniform in [-scale, scale]; 0.05 is what the code behind roeder2020's Figure 1 takes.
+        frequencies: gives the share of every word, `(words,)`; offsets then begin at their logarithm. From 0, vectors
+            learn the frequencies before the offsets do, and two trainings end in different minima.
 
     Reference: roeder2020, sections 2 and 4.
     """
 
-    def __init__(self, dim: int, words: int, *, scale: float = 0.05) -> None:
+    def __init__(
+        self, dim: int, words: int, *, scale: float = 0.05, frequencies: Callable[[], Tensor] | None = None
+    ) -> None:
         super().__init__()
         self.dim, self.labels = _checks.count(dim, "dim"), _checks.count(words, "words", least=2)
         self.scale = _checks.positive(scale, "scale")
         self.rows = nn.Parameter(torch.empty(words, dim).uniform_(-scale, scale))
-        self.offsets = nn.Parameter(torch.zeros(words))
+        self.offsets = nn.Parameter(torch.zeros(words) if frequencies is None else frequencies().log())
 
     def forward(self, h: Tensor, batch: Batch) -> Tensor:
         """The loss of representations `(1, n, dim)`; a scalar."""
