@@ -17,10 +17,21 @@ A message has three parts: what was expected, what came, what to do.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class ZhatError(Exception):
-    """Everything zhat raises on purpose and a caller may want to catch."""
+    """Everything zhat raises on purpose and a caller may want to catch. It may come from another process."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The message and what else it holds: constructors that take other arguments need not be called again."""
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(kind: type[ZhatError], args: tuple[Any, ...], held: dict[str, Any]) -> ZhatError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(held)
+    return error
 
 
 class BadInput(ZhatError, ValueError):
