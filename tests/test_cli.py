@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from tests.test_results import record
 from zhat import cli, runs
 from zhat._version import __version__
+from zhat.cli import audit, listing
 from zhat.encoders import mlp
 from zhat.errors import BadInput, Diverged, MissingExtra
 from zhat.results import from_json
@@ -63,7 +64,7 @@ def test_list_shows_what_there_is():
 def test_list_names_every_public_member_of_the_rooms_it_shows():
     from importlib import import_module
 
-    shown = {member for module, members in cli._ROOMS.values() for member in members}
+    shown = {member for module, members in listing.ROOMS.values() for member in members}
     contracts = {"Space", "Distribution", "Conditional", "Mixing", "Mixer", "Batch", "BestOf", "AtMost"}
     for module in ("zhat.dgp", "zhat.objectives"):
         parts = {"Dot", "NegativeLp", "Candidates"}
@@ -203,7 +204,7 @@ def test_exit_codes_tell_mistakes_from_failures(error, code, monkeypatch):
     def fails(*args):
         raise error
 
-    monkeypatch.setattr(cli, "import_module", fails)
+    monkeypatch.setattr(listing, "import_module", fails)
     shown = zhat("list")
     assert shown.exit_code == code
     assert str(error) in shown.output
@@ -505,7 +506,7 @@ def test_several_inputs_give_a_matrix_within_80_columns(tmp_path):
     many = [replace(found[0, 1], verdict=VERDICTS[i % len(VERDICTS)]) for i in range(72)]
     names = tuple(f"a rather long name of embeddings number {i}.safetensors" for i in range(9))
     out = io.StringIO()
-    cli._show_audits(AuditMatrix(names, (4,) * 9, 600, tuple(many)), Console(file=out, width=80))
+    audit._show_audits(AuditMatrix(names, (4,) * 9, 600, tuple(many)), Console(file=out, width=80))
     text = out.getvalue()
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
     assert "…" not in text

@@ -1,0 +1,190 @@
+"""zhat reproduce and zhat report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from zhat.cli.door import app, door
+from zhat.errors import BadInput, MissingExtra, UnknownName
+
+
+@app.command()
+@door
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="The paper's key, for instance zimmermann2021 (see zhat list papers).")],
+    table: Annotated[str | None, typer.Option(help="One table only, by its number.")] = None,
+    figure: Annotated[str | None, typer.Option(help="One figure only, by its number; a panel as 5a.")] = None,
+    row: Annotated[list[str] | None, typer.Option(help="One row only, for instance T1.1; may be repeated.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many seeds; the budget's number if not given.")] = None,
+    budget: Annotated[str, typer.Option(help="smoke (seconds), fast (minutes on a GPU) or paper.")] = "fast",
+    device: Annotated[str, typer.Option(help="Where to train: auto, cpu, cuda, cuda:1, …")] = "auto",
+    out: Annotated[Path, typer.Option(help="Folder for results and runs.")] = Path("reproduced"),
+    resume: Annotated[
+        bool, typer.Option(help="Keep what an earlier call finished; --no-resume trains the chosen rows again.")
+    ] = True,
+    keep_weights: Annotated[bool, typer.Option(help="Keep the trained encoders.")] = True,
+    executor: Annotated[
+        str | None, typer.Option(help="Spread rows: processes:4, or dask://HOST:PORT (needs zhat[dask]).")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder of recorded data; the variable ZHAT_DATA if not given.")
+    ] = None,
+    models: Annotated[
+        str | None, typer.Option(help="Compare these Hugging Face models instead of training: gpt2,gpt2-medium.")
+    ] = None,
+) -> None:
+    """Regenerate a paper's tables and figures, published and measured side by side.
+
+    Writes results.json, table.md, table.tex and report.html to OUT/PAPER/PART/BUDGET, and every run to OUT/runs. An
+    interrupted call goes on when it is started again. Without --table or --figure it does everything.
+    """
+    import torch
+
+    from zhat import experiment, papers
+    from zhat.progress import Growing, clock, compared
+    from zhat.report import write_comparison
+    from zhat.report.comparison import summary
+
+    found = papers.paper(paper)
+    if table is not None and figure is not None:
+        raise BadInput("--table and --figure were both given. Give one of them, or neither for everything.")
+    parts = found.parts if table is None and figure is None else _numbered(found, table, figure)
+    if row:
+        parts = holding(parts, row)
+    if data is not None:
+        _lies_in(data)
+    if models is not None:
+        parts = _given(parts, models)
+    where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    console = Console()
+    for part in parts:
+        rows = tuple(r.name for r in part.rows if not row or r.name in row)
+        needed = part.needed(tuple(part.row(name) for name in rows))
+        if not resume:
+            experiment.forget(part, needed, budget, out / "runs")
+        if isinstance(part, experiment.Family):
+            steps = part.steps(needed, budget, seeds)
+        else:
+            steps = {r.name: r.budget(budget).steps for r in needed}
+        asked = [Path(name).name for name in models.split(",")] if models is not None else [*rows] if row else []
+        folder = out / paper / part.name / "+".join((budget, *asked))
+        result = None
+        with _executor(executor) as spread, Growing(f"{paper}, {part.label}", steps, console=console) as growing:
+            for result in experiment.reproduce(
+                part,
+                budget=budget,
+                rows=rows,
+                seeds=seeds,
+                out=out / "runs",
+                device=where,
+                keep_weights=keep_weights,
+                executor=spread,
+                progress=growing.training,
+                notes=found.notes,
+            ):
+                growing.grown(result)
+                files = write_comparison(result, folder)
+        assert result is not None, "a table has at least one row"
+        console.print(compared(result))
+        console.print(summary(result), highlight=False)
+        console.print(f"Training took {clock(result.seconds)}. Page: {files['html']}", highlight=False, soft_wrap=True)
+
+
+def _numbered(paper: Any, table: str | None, figure: str | None) -> Any:
+    return paper.numbered("table", table) if table is not None else paper.numbered("figure", figure)
+
+
+def _lies_in(data: Path) -> None:
+    """Let recorded data be read from this folder, here and in the processes that are started."""
+    import os
+
+    from zhat.datasets.place import VARIABLE
+
+    if not data.is_dir():
+        raise BadInput(f"--data must be the folder of recorded data, but {data} is none.")
+    os.environ[VARIABLE] = str(data.resolve())
+
+
+def _given(parts: Any, models: str) -> Any:
+    """The one figure asked for, drawn of models that the user has."""
+    from zhat.experiment import Family
+
+    if len(parts) != 1 or not isinstance(parts[0], Family):
+        raise BadInput("--models needs one figure that compares models, for instance: roeder2020 --figure 4.")
+    return (parts[0].given([name.strip() for name in models.split(",")]),)
+
+
+def holding(parts: Any, rows: list[str]) -> Any:
+    """The parts that hold the named rows; a name that no part holds is a mistake."""
+    known = [r.name for part in parts for r in part.rows]
+    for name in rows:
+        if name not in known:
+            raise UnknownName("row", name, known)
+    return tuple(part for part in parts if any(r.name in rows for r in part.rows))
+
+
+@contextmanager
+def _executor(where: str | None) -> Iterator[Any]:
+    """Something with `submit`, from the words of the command line."""
+    if where is None:
+        yield None
+        return
+    kind, _, rest = where.partition(":")
+    if kind == "processes" and rest.isdigit() and int(rest) > 0:
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        with ProcessPoolExecutor(int(rest), mp_context=get_context("spawn")) as pool:
+            yield pool
+    elif kind == "dask" and rest.startswith("//"):
+        try:
+            from distributed import Client
+        except ImportError:
+            raise MissingExtra("distributed", "dask", "spreading rows over a Dask cluster") from None
+        try:
+            client = Client(f"tcp:{rest}", timeout=10)
+        except OSError as error:
+            raise BadInput(
+                f"no Dask scheduler answers at {rest[2:]} ({error}). Start one with: dask scheduler."
+            ) from None
+        with client, client.get_executor() as pool:
+            yield pool
+    else:
+        raise BadInput(f"--executor must be processes:N or dask://HOST:PORT, but {where!r} came.")
+
+
+@app.command()
+@door
+def report(
+    run: Annotated[
+        Path,
+        typer.Argument(help="A run's folder, a folder of runs of one setting, or a results.json of zhat reproduce."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="The page to write, for runs; the folder to write to, for a results.json.")
+    ] = None,
+) -> None:
+    """Write the HTML page of finished runs, or page and tables of a reproduced table or figure."""
+    from zhat import report as pages
+    from zhat import runs
+    from zhat.results import FamilyResult, SweepResult, TableResult, from_json
+
+    if run.is_file():
+        result = from_json(run.read_text(encoding="utf-8", errors="replace"))
+        if not isinstance(result, TableResult | SweepResult | FamilyResult):
+            raise BadInput(f"{run} holds no table or figure of a paper. Give a results.json of zhat reproduce.")
+        print(pages.write_comparison(result, out or run.parent)["html"])
+        return
+    records = [runs.read(folder) for folder in runs.scan(run)]
+    if not records:
+        raise BadInput(f"{run} holds no finished run. A run is a folder named seed-… with a run.json.")
+    if len({repr(r.settings) for r in records}) > 1:
+        names = ", ".join(sorted({r.name for r in records}))
+        raise BadInput(f"{run} holds runs of several settings ({names}). Give the folder of one of them.")
+    print(pages.write(records, out or run / "report.html"))

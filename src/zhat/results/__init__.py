@@ -1,0 +1,66 @@
+"""Plain data: what was predicted, measured and recorded. JSON there and back.
+
+Nothing here computes or draws. A result written with `to_json` and read with `from_json` is equal to itself.
+"""
+
+from zhat.results.audits import (
+    VERDICTS,
+    AuditMatrix,
+    AuditResult,
+    Consistency,
+    DecodeResult,
+    Disentanglement,
+    FactorScore,
+    LayerAudit,
+    letter,
+)
+from zhat.results.papers import (
+    Agreement,
+    FamilyResult,
+    Measured,
+    Published,
+    RowResult,
+    SweepResult,
+    TableResult,
+    WordMap,
+)
+from zhat.results.plain import from_json, to_json
+from zhat.results.runs import Curve, ModelRecord, Picture, Record
+from zhat.results.scores import Profile, Score, describe
+from zhat.results.theory import Answer, Diversity, HeadCheck, ModelPair, Prediction, Spread, Truth
+
+__all__ = [
+    "describe",
+    "Score",
+    "Profile",
+    "Truth",
+    "Answer",
+    "Prediction",
+    "Spread",
+    "HeadCheck",
+    "Diversity",
+    "ModelPair",
+    "Curve",
+    "Picture",
+    "Record",
+    "ModelRecord",
+    "Published",
+    "Measured",
+    "RowResult",
+    "TableResult",
+    "SweepResult",
+    "Agreement",
+    "WordMap",
+    "FamilyResult",
+    "AuditResult",
+    "letter",
+    "VERDICTS",
+    "AuditMatrix",
+    "LayerAudit",
+    "FactorScore",
+    "DecodeResult",
+    "Disentanglement",
+    "Consistency",
+    "to_json",
+    "from_json",
+]
