@@ -1,3 +1,6 @@
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -26,3 +29,17 @@ def test_building_a_module_leaves_the_global_state_alone():
 def test_what_is_no_seed_is_refused(seed):
     with pytest.raises(BadInput, match="`seed` is an integer"):
         randomness.stream_seed(seed, "data")
+
+
+def test_threads_build_what_each_builds_alone():
+    def slowly():
+        drawn = []
+        for _ in range(20):
+            drawn.append(torch.rand(1))
+            time.sleep(1e-4)  # lets the other threads in
+        return torch.cat(drawn)
+
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda seed: randomness.build(slowly, seed, "encoder"), range(8)))
+    for seed, values in enumerate(together):
+        assert torch.equal(values, randomness.build(slowly, seed, "encoder"))

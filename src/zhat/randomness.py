@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from numbers import Integral
+from threading import RLock
 from typing import Any, TypeVar
 
 import torch
@@ -16,6 +17,7 @@ import torch
 from zhat.errors import BadInput
 
 T = TypeVar("T")
+_TURN = RLock()
 
 
 def stream_seed(seed: Any, stream: str) -> int:
@@ -34,8 +36,9 @@ def generator(seed: int, stream: str, device: torch.device | str = "cpu") -> tor
 def build(factory: Callable[[], T], seed: int, stream: str) -> T:
     """Call `factory` under a seeded global state and put the old state back.
 
-    The one place that touches torch's global random state: modules draw their initial weights from it.
+    The one place that touches torch's global random state: modules draw their initial weights from it. Threads take
+    turns, because they share that state.
     """
-    with torch.random.fork_rng(devices=[]):
+    with _TURN, torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream_seed(seed, stream))
         return factory()

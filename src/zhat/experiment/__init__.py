@@ -1,8 +1,8 @@
 """From a setting to records and tables: declare rows, train what is missing, set it beside the published numbers."""
 
 from zhat.experiment.agreeing import LayersAgree, WordsAgree, pretrained
+from zhat.experiment.alike import Alike, Chance, FirstComponents, LeastAlike, LinearR2, TwoRoads
 from zhat.experiment.family import Compared, Family, Model
-from zhat.experiment.pairs import Alike, Chance, FirstComponents, LeastAlike, LinearR2, TwoRoads
 from zhat.experiment.readings import HeadOffScale, HeadToVectors, OffScale, Reading, Trained
 from zhat.experiment.reproducing import forget, reproduce, verdict
 from zhat.experiment.running import run, seconds_per_step
