@@ -89,10 +89,10 @@ def test_weights_may_be_left_behind(tmp_path):
 
 
 def test_too_few_rows_for_scoring_are_refused_before_training(tmp_path):
-    wide = replace(ROW, process=replace(ROW.process, mixing=Embedding(50)), encoder=Fresh(mlp, 50, 3, widths=(8,)))
+    wide = replace(ROW, process=replace(ROW.process, mixing=Embedding(12)), encoder=Fresh(mlp, 12, 3, widths=(8,)))
     told = []
-    with pytest.raises(TooFewRows, match="Bring at least 510 rows"):
-        run(wide, SHORT, seeds=(0,), out=tmp_path, progress=lambda *now: told.append(now))
+    with pytest.raises(TooFewRows, match="Bring at least 130 rows"):
+        run(wide, replace(SHORT, profile_rows=100), seeds=(0,), out=tmp_path, progress=lambda *now: told.append(now))
     assert told == []
 
 
@@ -122,8 +122,8 @@ def test_many_seeds_make_no_long_file_names(tmp_path):
     def look(*now):
         checkpoints.extend(p.name for p in tmp_path.rglob("checkpoint*"))
 
-    run(ROW, ROW.budget("shorter"), seeds=range(60), out=tmp_path, progress=look)
-    assert len(list(zhat.runs.scan(tmp_path))) == 60
+    run(ROW, ROW.budget("shorter"), seeds=range(10**9, 10**9 + 24), out=tmp_path, progress=look)
+    assert len(list(zhat.runs.scan(tmp_path))) == 24
     assert all(len(name) < 60 for name in checkpoints)
 
 
