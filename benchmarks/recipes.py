@@ -1,0 +1,95 @@
+"""Why two recipes are what they are, at a size that two cores can train: one seed each, the numbers of docs/.
+
+python -m benchmarks.recipes tight       T2.5, smaller: when the loss comes to sharpness 1
+python -m benchmarks.recipes evenness    cross-entropy with and without it, where reizinger2024 fails
+
+Writes results/recipes.json; a group that is not asked for is kept.
+"""
+
+import argparse
+import json
+import platform
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from zhat.dgp import Around, Box, GeneralizedNormal, Pairs, Sphere, Uniform, VonMisesFisher
+from zhat.encoders import mlp
+from zhat.equivalence import AFFINE, SCALED_PERMUTATION
+from zhat.experiment.scoring import latents_and_observations, represent
+from zhat.fresh import Fresh
+from zhat.metrics import Recovery, pearson
+from zhat.objectives import CrossEntropy
+from zhat.papers.reizinger2024 import world
+from zhat.papers.zimmermann2021 import MIXING, MODEL_LAPLACE
+from zhat.training import Annealed, Cosine, Plateau, train
+
+OUT = Path(__file__).parent.parent / "results" / "recipes.json"
+SEED = 100  # not among the seeds of any table
+PLAIN = {"repeats": 0, "shuffles": 0}
+R2 = Recovery(AFFINE, **PLAIN)
+MCC = Recovery(SCALED_PERMUTATION, agree=pearson, shift=True, **PLAIN)
+
+
+def scores(run, process, **measures):
+    z, x = latents_and_observations(process, 8192, 1, "cpu")
+    h = represent(run.encoder, x)
+    found = {name: round(100 * measure(z, h).value, 1) for name, measure in measures.items()}
+    return found | {"loss": round(run.curves[0].loss[-1], 3)}
+
+
+def tight():
+    """Four latents in a box, light-tailed noise, a Laplace model: the setting of T2.5, smaller."""
+    box = Box(4)
+    process = Pairs(Uniform(box), Around(GeneralizedNormal(box, p=3.0, scale=0.05)), MIXING, seed=SEED)
+    found = {}
+    for hold, until in ((0.5, 0.75), (0.15, 0.3)):
+        run = train(
+            Fresh(mlp, 4, 4, onto=box), process, MODEL_LAPLACE, steps=3000, batch=512, lr=1e-3, schedule=Cosine(),
+            sharpness=Annealed(4.0, hold=hold, until=until), lr_scale={"bound": 10.0}, seed=SEED,
+        )  # fmt: skip
+        found[f"sharpness 1 after {until:.0%}"] = scores(run, process, R2=R2, MCC=MCC) | {
+            "loss": run.curves[0].loss[-1]
+        }
+        print(list(found.items())[-1], flush=True)
+    return found
+
+
+def evenness():
+    """Ten classes: most labels are nearly sure. Kappa = 50 with 100 classes: all of them, so the loss begins soft."""
+    found = {}
+    for name, process, unit, soft, rows, lr in (
+        ("10 classes", world(classes=10, by_class=True), False, 1.0, 5.0, 2e-3),
+        ("kappa = 50", world(VonMisesFisher(50.0), by_class=True), True, 0.1, 20.0, 5e-3),
+    ):
+        d, here = process.dim, replace(process, seed=SEED)
+        onto = {"onto": Sphere(d)} if unit else {}
+        head = {"unit_rows": True, "inverse_temperature": process.conditional.concentration} if unit else {}
+        for e in (0.0, 1.0):
+            run = train(
+                Fresh(mlp, d, d, **onto), here, Fresh(CrossEntropy, d, process.labels, evenness=e, **head),
+                steps=2500, batch=512, lr=lr, schedule=Plateau(), lr_scale={"rows": rows}, seed=SEED,
+                sharpness=Annealed(soft, hold=0.5, until=0.75) if soft != 1 else None,
+            )  # fmt: skip
+            found[f"{name}, evenness {e:g}"] = scores(run, here, R2=R2)
+            print(list(found.items())[-1], flush=True)
+    return found
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("group", nargs="?", choices=("tight", "evenness"))
+    asked = parser.parse_args().group
+    kept = json.loads(OUT.read_text()) if OUT.exists() else {}
+    for group in (tight, evenness):
+        if asked in (None, group.__name__):
+            began = time.perf_counter()
+            kept[group.__name__] = {
+                "command": f"python -m benchmarks.recipes {group.__name__}",
+                "machine": f"{platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}",
+                "found": group(),
+                "seconds": round(time.perf_counter() - began),
+            }
+            OUT.write_text(json.dumps(kept, indent=1) + "\n")
