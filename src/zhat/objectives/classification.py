@@ -13,9 +13,6 @@ from zhat.dgp.batch import Batch
 from zhat.errors import BadInput
 from zhat.kernels import pairwise_logsumexp
 
-HELD = 2**24  # probabilities of labels held at once where rows are weighed: 64 MB
-LEAST = 0.05  # of the mean information, added to each row's, so that no row counts more than about 20 times
-
 
 class CrossEntropy(nn.Module):
     r"""Softmax cross-entropy over class labels, with a linear head W of its own.
@@ -40,11 +37,6 @@ class CrossEntropy(nn.Module):
         inverse_temperature: $\beta$.
         learnable: train $\beta$, starting from `inverse_temperature`.
         label_smoothing: $\varepsilon$, the share of the target spread evenly over all labels.
-        evenness: e; above 0, the encoder's gradient of row i counts $a_i \propto (t_i / \bar t + 0.05)^{-e}$ times,
-            mean 1, with $t_i = \mathrm{tr}\,\mathrm{Cov}_{j \sim p(\cdot|x_i)}(\beta w_j)$, how much a label tells of
-            $h_i$. Rows whose label is nearly sure hardly move an encoder, so what it does there is learned last; 1
-            evens that out. The loss and the head's gradient are the plain ones. Weights depend on x, never on its
-            label, so the gradient vanishes at the same minimiser.
 
     Reference: reizinger2024, Theorem 2 and section 4.1.
 
@@ -65,7 +57,6 @@ class CrossEntropy(nn.Module):
         inverse_temperature: float = 1.0,
         learnable: bool = False,
         label_smoothing: float = 0.0,
-        evenness: float = 0.0,
     ) -> None:
         super().__init__()
         self.dim, self.labels = _checks.count(dim, "dim"), _checks.count(labels, "labels", least=2)
@@ -73,9 +64,6 @@ class CrossEntropy(nn.Module):
         if not 0 <= _checks.finite(label_smoothing, "label_smoothing") < 1:
             raise BadInput(f"`label_smoothing` must be at least 0 and below 1, but {label_smoothing} came.")
         self.label_smoothing = float(label_smoothing)
-        if _checks.finite(evenness, "evenness") < 0:
-            raise BadInput(f"`evenness` must be at least 0, but {evenness} came.")
-        self.evenness = float(evenness)
         # Names of their own, so that lr_scale={"rows": …} reaches the head and not the encoder.
         self.rows = nn.Parameter(torch.empty(labels, dim).uniform_(-1, 1) / math.sqrt(dim))  # as nn.Linear does
         self.offsets = nn.Parameter(torch.zeros(labels)) if bias else None
@@ -116,12 +104,8 @@ class CrossEntropy(nn.Module):
             )
         label = batch.label.expand(h.shape[:-1]).reshape(-1)
         h = h.reshape(-1, self.dim)
-        h = F.normalize(h, dim=-1) if self.unit_features else h
-        head, beta = self.head.to(h.dtype), self.log_beta.exp()
-        if self.evenness:  # the same value; what flows back to the encoder is weighed
-            fixed = h.detach()
-            h = fixed + self._weights(beta.detach() * fixed, head.detach()) * (h - fixed)
-        h = beta * h
+        h = self.log_beta.exp() * (F.normalize(h, dim=-1) if self.unit_features else h)
+        head = self.head.to(h.dtype)
         if self.offsets is not None:  # an offset is the weight of one more coordinate, which is always 1
             head = torch.cat([head, self.offsets[:, None].to(h.dtype)], -1)
             h = torch.cat([h, torch.ones_like(h[:, :1])], -1)
@@ -131,23 +115,11 @@ class CrossEntropy(nn.Module):
             own = (1 - self.label_smoothing) * own + self.label_smoothing * (head.mean(0) * h).sum(-1)
         return (all_ - own).mean()
 
-    def _weights(self, h: Tensor, head: Tensor) -> Tensor:
-        """How often the encoder's gradient of each row counts, `(n, 1)`; at most `HELD` probabilities at once."""
-        sizes, told = head.square().sum(-1), []
-        offsets = 0.0 if self.offsets is None else self.offsets.detach().to(h.dtype)
-        for some in h.split(max(1, HELD // self.labels)):
-            p = (some @ head.T + offsets).softmax(-1)
-            told.append(p @ sizes - (p @ head).square().sum(-1))
-        t = torch.cat(told).clamp(min=0)
-        weights = (t / t.mean().clamp(min=torch.finfo(t.dtype).tiny) + LEAST) ** -self.evenness
-        return (weights / weights.mean())[:, None]
-
     def extra_repr(self) -> str:
         """The arguments."""
         return (
             f"dim={self.dim}, labels={self.labels}, bias={self.offsets is not None}, unit_rows={self.unit_rows}, "
-            f"unit_features={self.unit_features}, learnable={self.learnable}, label_smoothing={self.label_smoothing}, "
-            f"evenness={self.evenness}"
+            f"unit_features={self.unit_features}, learnable={self.learnable}, label_smoothing={self.label_smoothing}"
         )
 
 
