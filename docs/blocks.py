@@ -114,6 +114,16 @@ def real_pairs():
     )
 
 
+def recipes(group):
+    data = json.loads((ROOT / "results" / "recipes.json").read_text(encoding="utf-8"))[group]
+    names = list(next(iter(data["found"].values())))
+    rows = [f"| | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
+    rows += [f"| {name} | {' | '.join(str(found[n]) for n in names)} |" for name, found in data["found"].items()]
+    return "\n".join(
+        [*rows, "", f"One seed each, {data['seconds']} s on {data['machine']}. Command: `{data['command']}`."]
+    )
+
+
 PAGES = {
     "docs/audit.md": {"real-pairs": real_pairs},
     "README.md": {"demo": demo, "benchmarks": benchmarks},
@@ -121,7 +131,9 @@ PAGES = {
         "table-1": lambda: compared("table-1"),
         "table-2": lambda: compared("table-2"),
         "differences": differences,
+        "tight": lambda: recipes("tight"),
     },
+    "docs/reizinger2024.md": {"hard": lambda: recipes("hard")},
 }
 
 

@@ -43,7 +43,7 @@ def test_a_map_that_loses_directions_shows_in_one_order_only():
     assert there.score.value > 0.999
     assert back.score.value < 0.8
     assert MATRIX[0, 3].verdict == "unrelated"
-    assert MATRIX.sentence == "6 pairs of 4 inputs: 1 orthogonal, 2 linear, 3 unrelated."
+    assert MATRIX.sentence == "6 pairs of 4 inputs: 1 orthogonal, 2 linear, 3 unrelated; 2 only in part."
     with pytest.raises(BadInput, match="two different numbers below 4"):
         MATRIX[1, 1]
 

@@ -295,6 +295,16 @@ def test_too_few_rows_for_anything_are_refused():
         audit(np.eye(5), np.eye(5))
 
 
+def test_a_relation_that_leaves_a_tenth_is_called_partial_and_one_that_leaves_a_hundredth_is_not():
+    random = np.random.default_rng(0)
+    a = random.normal(size=(2000, 6))
+    turned, noise = a @ rotation(6, random), random.normal(size=(2000, 6))
+    assert "b is in part a up to" in audit(a, turned + noise / 3).sentence
+    assert "b is a up to" in audit(a, turned + noise / 10).sentence
+    wider = audit(a, np.c_[turned, turned[:, :2] + turned[:, 2:4]]).sentence
+    assert "invertible" not in wider  # a map from 6 to 8 columns
+
+
 def test_a_weak_relation_is_found_and_called_partial():
     random = np.random.default_rng(0)
     a = random.normal(size=(2000, 6))

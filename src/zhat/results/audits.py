@@ -10,6 +10,8 @@ from zhat.equivalence import AFFINE, Equivalence
 from zhat.errors import BadInput, UnknownName
 from zhat.results.scores import Profile, Score
 
+WHOLE = 0.95  # share of variance below which a relation is called partial
+
 
 @dataclass(frozen=True)
 class AuditResult:
@@ -75,6 +77,11 @@ class AuditResult:
         return next((s for s in self.ladder if s.up_to is wanted), None)
 
     @property
+    def partial(self) -> bool:
+        """Whether the class found explains less than 95% of the variance: what is related is of that class."""
+        return self.up_to is not None and self.score is not None and self.score.value < WHOLE
+
+    @property
     def sentence(self) -> str:
         """The verdict for a reader in a hurry."""
         if self.verdict == "cannot tell":
@@ -86,10 +93,11 @@ class AuditResult:
             return f"{self.b} and {self.a} are related, but by no affine map: {self.because}."
         assert self.up_to is not None, "every other verdict is a class of maps"
         if self.up_to is Equivalence.IDENTITY:
-            return f"{self.b} is {self.a}: {self.because}."
+            return f"{self.b} is {'in part ' if self.partial else ''}{self.a}: {self.because}."
         article = "an" if str(self.up_to)[0] in "aio" else "a"
-        part = "" if self.score is None or self.score.value >= 0.5 else "in part "
-        return f"{self.b} is {part}{self.a} up to {article} {self.up_to} map ({self.up_to.meaning}): {self.because}."
+        part = "in part " if self.partial else ""
+        meaning = self.up_to.meaning if self.dim_a == self.dim_b else self.up_to.meaning.replace("any invertible", "a")
+        return f"{self.b} is {part}{self.a} up to {article} {self.up_to} map ({meaning}): {self.because}."
 
     def __str__(self) -> str:
         return f"{self.sentence}\n{self.ladder}"
@@ -137,7 +145,8 @@ class AuditMatrix:
         m = len(self.names)
         looser = [max((self[i, j].verdict, self[j, i].verdict), key=VERDICTS.index) for i in range(m) for j in range(i)]
         said = ", ".join(f"{looser.count(v)} {v}" for v in VERDICTS if v in looser)
-        return f"{len(looser)} pairs of {m} inputs: {said}."
+        partial = sum(self[i, j].partial or self[j, i].partial for i in range(m) for j in range(i))
+        return f"{len(looser)} pairs of {m} inputs: {said}{f'; {partial} only in part' if partial else ''}."
 
     def __str__(self) -> str:
         return "\n".join([self.sentence, *(a.sentence for a in self.audits)])
@@ -168,7 +177,9 @@ class LayerAudit:
         """How many layers have which verdict."""
         found = [audit.verdict for audit in self.audits]
         said = ", ".join(f"{found.count(v)} {v}" for v in VERDICTS if v in found)
-        return f"{len(found)} layers of {self.a} and {self.b} on {self.data}: {said}."
+        partial = sum(audit.partial for audit in self.audits)
+        partly = f"; {partial} only in part" if partial else ""
+        return f"{len(found)} layers of {self.a} and {self.b} on {self.data}: {said}{partly}."
 
     def __str__(self) -> str:
         return "\n".join([self.sentence, *(a.sentence for a in self.audits)])
