@@ -23,9 +23,10 @@ from torch.nn import functional as F
 import zhat
 from zhat import Fresh
 from zhat.audit import audit
+from zhat.datasets import CIFAR10, Patches
 from zhat.dgp import InvertibleMLP, Pairs, Sphere, Uniform, VonMisesFisher
-from zhat.encoders import mlp
-from zhat.objectives import InfoNCE
+from zhat.encoders import Towers, mlp
+from zhat.objectives import InBatchSoftmax, InfoNCE
 from zhat.training import Annealed
 
 AT_MOST_AFFINE = ("orthogonal", "similarity", "linear", "affine")
@@ -150,11 +151,24 @@ def cifar(data, rows):
     yield "CIFAR-10 ResNet-56, second stage and last features", *found[56], RELATED
 
 
+def cpc(steps):
+    """Two seeds of contrastive predictive coding on CIFAR-10, as in Figure 3 of roeder2020, briefly."""
+    patches = Patches(CIFAR10())
+    encoder = Fresh(Towers, Fresh(mlp, 768, 64, widths=(256, 256, 256)))
+    run = zhat.train(encoder, [patches, patches], InBatchSoftmax(), steps=steps, batch=512, lr=1e-3, seeds=(0, 1))
+    x = patches.held_out.sample(10_000, generator=torch.Generator().manual_seed(1)).x
+    with torch.no_grad():
+        (f, g), (f_again, g_again) = (trained(x) for trained in run.encoders)
+    yield "CPC on CIFAR-10, seeds 0 and 1, f of upper patches", f, f_again, RELATED
+    yield "CPC on CIFAR-10, seeds 0 and 1, g of lower patches", g, g_again, RELATED
+
+
 GROUPS = {
     "digits": lambda data, steps, rows: digits(),
     "trained": lambda data, steps, rows: trained_pair(steps),
     "glove": lambda data, steps, rows: glove(data),
     "cifar": lambda data, steps, rows: cifar(data, rows),
+    "cpc": lambda data, steps, rows: cpc(steps),
     "imagenet": lambda data, steps, rows: imagenet(data),
 }
 
