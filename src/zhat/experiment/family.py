@@ -13,8 +13,8 @@ from torch import nn
 
 from zhat import _checks, randomness, runs
 from zhat._files import make_folder
-from zhat.errors import BadInput, UnknownName
-from zhat.experiment.settings import Budget, Row
+from zhat.errors import BadInput
+from zhat.experiment.settings import Budget, Part, Row
 from zhat.fresh import Fresh
 from zhat.results import Agreement, Curve, FamilyResult, ModelRecord, WordMap
 from zhat.training import train
@@ -61,7 +61,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Family:
+class Family(Part):
     """A figure of a paper that compares models with each other.
 
     Attributes:
@@ -86,18 +86,6 @@ class Family:
     graph: bool = True
     load: Callable[[str], Model] | None = None
     models: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The label as part of a path."""
-        return self.label.lower().replace(" ", "-")
-
-    def row(self, name: str) -> Row:
-        """The row of that name."""
-        for row in self.rows:
-            if row.name == name:
-                return row
-        raise UnknownName("row", name, (row.name for row in self.rows))
 
     def needed(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
         """What has to be trained for the given rows: nothing, if the user gives the models."""

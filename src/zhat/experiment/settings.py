@@ -111,8 +111,29 @@ class Row:
         return f"{self.name}/{budget.name}-{digest}"
 
 
+class Part:
+    """What a table and a figure have in common: a label, and rows that are found by their names."""
+
+    label: str
+    rows: tuple[Row, ...]
+    references: tuple[Row, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The label as part of a path."""
+        return self.label.lower().replace(" ", "-")
+
+    def row(self, name: str) -> Row:
+        """The row or reference of that name."""
+        every = (*self.rows, *self.references)
+        for row in every:
+            if row.name == name:
+                return row
+        raise UnknownName("row", name, (row.name for row in self.rows))
+
+
 @dataclass(frozen=True)
-class Table:
+class Table(Part):
     """A table of a paper: rows, the rows they refer to, and the score it prints.
 
     Attributes:
@@ -133,19 +154,6 @@ class Table:
     rows: tuple[Row, ...]
     references: tuple[Row, ...] = ()
 
-    @property
-    def name(self) -> str:
-        """The label as part of a path."""
-        return self.label.lower().replace(" ", "-")
-
-    def row(self, name: str) -> Row:
-        """The row or reference of that name."""
-        every = (*self.rows, *self.references)
-        for row in every:
-            if row.name == name:
-                return row
-        raise UnknownName("row", name, (row.name for row in self.rows))
-
     def needed(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
         """What has to be run for the given rows: the references they name, then the rows, each setting once."""
         names = {row.supervised for row in rows}
@@ -154,7 +162,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(Part):
     """A figure of a paper: one setting along an axis, scored at each point.
 
     Attributes:
@@ -187,19 +195,6 @@ class Sweep:
     second: Callable[[Row], float] | str
     second_name: str
     claim: Callable[[tuple[float, ...], tuple[float, ...]], tuple[bool, str]]
-    references: tuple[Row, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The label as part of a path."""
-        return self.label.lower().replace(" ", "-")
-
-    def row(self, name: str) -> Row:
-        """The row of that name."""
-        for row in self.rows:
-            if row.name == name:
-                return row
-        raise UnknownName("row", name, (row.name for row in self.rows))
 
     def needed(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
         """The given rows; a sweep has no references."""
