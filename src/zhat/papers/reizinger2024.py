@@ -81,7 +81,7 @@ def budgets(process: Clusters, *, rows: int = 8192, batch: int = BATCH, fast_bat
     steps = 50_000 * max(process.instances // BATCH, 1)
     return (
         Budget("paper", steps, batch, lr=1e-3, precision="tf32", batches=1, rows=rows),
-        Budget("fast", 20_000, fast_batch, 2e-3, Cosine(), lr_scale=HEAD_RATE, precision="tf32", batches=1, rows=rows),
+        Budget("fast", 6_000, fast_batch, 2e-3, Cosine(), lr_scale=HEAD_RATE, precision="tf32", batches=1, rows=rows),
         Budget("smoke", 12, 128, 1e-3, Cosine(), seeds=2, batches=1, rows=512, profile_rows=1024, judged=False),
     )
 
