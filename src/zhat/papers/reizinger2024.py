@@ -79,9 +79,10 @@ def budgets(process: Clusters, *, rows: int = 8192, batch: int = BATCH, fast_bat
     """
     assert process.instances is not None, "settled when made"
     steps = 50_000 * max(process.instances // BATCH, 1)
+    ours = 6_000 if process.dim < 20 else 12_000
     return (
         Budget("paper", steps, batch, lr=1e-3, precision="tf32", batches=1, rows=rows),
-        Budget("fast", 6_000, fast_batch, 2e-3, Cosine(), lr_scale=HEAD_RATE, precision="tf32", batches=1, rows=rows),
+        Budget("fast", ours, fast_batch, 2e-3, Cosine(), lr_scale=HEAD_RATE, precision="tf32", batches=1, rows=rows),
         Budget("smoke", 12, 128, 1e-3, Cosine(), seeds=2, batches=1, rows=512, profile_rows=1024, judged=False),
     )
 
