@@ -88,6 +88,11 @@ def test_finished_models_are_not_trained_again(tmp_path):
     forget(FAMILY, FAMILY.rows[:1], "trial", tmp_path / "runs")
     list(reproduce(FAMILY, budget="trial", out=tmp_path / "runs", progress=lambda *now: told.append(now)))
     assert {name for name, *_ in told} == {"W2, seed 0", "W2, seed 1"}
+    (same,) = list(reproduce(FAMILY, budget="trial", out=tmp_path / "runs", train=False))[-1:]
+    assert same.agreements == first.agreements
+    forget(FAMILY, FAMILY.rows[:1], "trial", tmp_path / "runs")
+    with pytest.raises(BadInput, match="holds no finished W2, seed 0, W2, seed 1. Say how many"):
+        list(reproduce(FAMILY, budget="trial", out=tmp_path / "runs", train=False))
     folder = next(runs.scan(tmp_path / "runs"))
     assert runs.read_model(folder).seed == 0
     with pytest.raises(BadInput, match="holds a model that is compared with others of its family"):

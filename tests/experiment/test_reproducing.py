@@ -1,3 +1,4 @@
+import shutil
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import permutations
@@ -15,7 +16,7 @@ from zhat.experiment import Reading, Sweep, Table, reproduce, verdict
 from zhat.experiment.reproducing import verdict_of_error
 from zhat.metrics import Recovery
 from zhat.objectives import Supervised
-from zhat.report.comparison import markdown, page
+from zhat.report.comparison import markdown, page, summary
 from zhat.results import Published, SweepResult, TableResult, from_json, to_json
 
 R2 = Recovery(AFFINE, holdout=0)
@@ -115,6 +116,39 @@ class InThisOrder(Executor):
 def test_the_last_result_is_complete_in_whatever_order_the_rows_finish(tmp_path):
     for order in permutations(("ref", "T9.1", "T9.2")):  # trained once, then read from their folders
         assert len(last(TABLE, out=tmp_path, executor=InThisOrder(*order)).rows) == 2, order
+
+
+def test_what_is_finished_is_set_side_by_side_without_training(tmp_path, monkeypatch):
+    with pytest.raises(BadInput, match="no finished row of Table 9 at budget short.*--no-train"):
+        last(TABLE, out=tmp_path, train=False)
+    whole = last(TABLE, out=tmp_path, rows=["T9.2"])
+    monkeypatch.setattr("zhat.experiment.running.train", None)  # would fail if it were called
+    (table,) = reproduce(TABLE, budget="short", seeds=2, out=tmp_path, train=False)
+    assert [r.name for r in table.rows] == ["T9.2"]
+    assert table.expected == 2
+    assert table.rows[0].supervised == whole.rows[0].supervised
+    shutil.rmtree(tmp_path / "zimmermann2021" / "table-9" / "ref")
+    (table,) = reproduce(TABLE, budget="short", seeds=2, out=tmp_path, train=False)
+    assert table.rows[0].supervised is None
+    assert table.rows[0].learned == whole.rows[0].learned
+    assert "T9.2" in page(table)
+    with pytest.raises(BadInput, match="with the seeds asked for"):
+        list(reproduce(TABLE, budget="short", seeds=3, out=tmp_path, train=False))
+
+
+def test_a_verdict_that_rests_on_the_spread_of_our_seeds_says_so(tmp_path):
+    whole, published = last(TABLE, rows=["T9.1"], out=tmp_path), Published(98.8, 0.02)
+    (row,) = whole.rows
+
+    def told(*values, failure=False):
+        learned = replace(row.learned, published=published, values=values, verdict=verdict(published, values))
+        return summary(replace(whole, rows=(replace(row, learned=learned, failure=failure),)))
+
+    because = "Only because our seeds differ: T9.1 (98.80, 98.82, 81.27)."
+    assert told(98.80, 98.82, 81.27) == f"1 reproduced, of 1 rows. {because}"
+    assert told(98.80, 98.82, 98.60) == "1 reproduced, of 1 rows."
+    assert told(98.80, 98.82, 81.27, failure=True) == "1 reproduced, of 1 rows."
+    assert told(90.0, 90.1, 90.2) == "1 missed, of 1 rows."
 
 
 def test_progress_names_the_row(tmp_path):

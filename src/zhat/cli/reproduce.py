@@ -28,6 +28,9 @@ def reproduce(
     resume: Annotated[
         bool, typer.Option(help="Keep what an earlier call finished; --no-resume trains the chosen rows again.")
     ] = True,
+    train: Annotated[
+        bool, typer.Option(help="Train what is missing; --no-train sets side by side what OUT holds.")
+    ] = True,
     keep_weights: Annotated[bool, typer.Option(help="Keep the trained encoders.")] = True,
     executor: Annotated[
         str | None, typer.Option(help="Spread rows: processes:4, or dask://HOST:PORT (needs zhat[dask]).")
@@ -66,7 +69,7 @@ def reproduce(
     for part in parts:
         rows = tuple(r.name for r in part.rows if not row or r.name in row)
         needed = part.needed(tuple(part.row(name) for name in rows))
-        if not resume:
+        if not resume and train:
             experiment.forget(part, needed, budget, out / "runs")
         if isinstance(part, experiment.Family):
             steps = part.steps(needed, budget, seeds)
@@ -87,6 +90,7 @@ def reproduce(
                 executor=spread,
                 progress=growing.training,
                 notes=found.notes,
+                train=train,
             ):
                 growing.grown(result)
                 files = write_comparison(result, folder)

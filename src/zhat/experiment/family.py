@@ -120,6 +120,7 @@ def compare_family(
     executor: Executor | None = None,
     progress: Watcher | None = None,
     notes: tuple[str, ...] = (),
+    train: bool = True,
 ) -> Iterator[FamilyResult]:
     """Train what is missing and yield the result after each finished model; the last one holds the comparison.
 
@@ -133,6 +134,12 @@ def compare_family(
         for row in family.needed(chosen)
         for seed in range(_checks.count(row.budget(budget).seeds if seeds is None else seeds, "seeds"))
     ]
+    untrained = [_name(row, seed, row.budget(budget)) for row, seed in wanted if not _kept(row, seed, budget, home)]
+    if untrained and not train:
+        raise BadInput(
+            f"{family.label} compares models, and {home} holds no finished {', '.join(untrained)}. Say how many there "
+            "are with --seeds, or train them without --no-train."
+        )
     finished: dict[int, ModelRecord] = {}
 
     def result(compared: Compared | None, records: tuple[ModelRecord, ...]) -> FamilyResult:
@@ -172,6 +179,10 @@ def compare_family(
 
 
 _NONE = Curve((), ())
+
+
+def _kept(row: Row, seed: int, budget: str, home: Path) -> bool:
+    return (home / row.folder(row.budget(budget)) / f"seed-{seed}").exists()
 
 
 def _said(compared: Compared | None, budget: str, judged: bool) -> str:

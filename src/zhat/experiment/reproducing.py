@@ -19,14 +19,14 @@ from zhat import _checks, runs
 from zhat.errors import BadInput
 from zhat.experiment.family import Family, compare_family
 from zhat.experiment.readings import Reading
-from zhat.experiment.running import run
+from zhat.experiment.running import missing, run
 from zhat.experiment.scoring import Measure, both_ways
 from zhat.experiment.settings import Budget, Row, Sweep, Table
-from zhat.results import FamilyResult, Measured, Published, Record, RowResult, Score, SweepResult, TableResult
+from zhat.results import POINTS, FamilyResult, Measured, Published, Record, RowResult, Score, SweepResult, TableResult
 
 RULE = (
     "reproduced: our mean lies within the published mean ± the largest of 2 published standard deviations, 2 standard "
-    "errors of ours, and 0.3 points; exceeded: above that; missed: below that. Where the paper shows a failure, "
+    f"errors of ours, and {POINTS} points; exceeded: above that; missed: below that. Where the paper shows a failure, "
     "reproduced means failing as well: our mean is not above that range."
 )
 ERROR = 0.02
@@ -50,7 +50,7 @@ def verdict(published: Published, values: Sequence[float], *, failure: bool = Fa
     """
     mean = statistics.fmean(values)
     error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-    slack = max(2 * published.std, 2 * error, 0.3)
+    slack = max(2 * published.std, 2 * error, POINTS)
     if failure:
         return "reproduced" if mean <= published.mean + slack else "missed"
     if mean > published.mean + slack:
@@ -70,6 +70,7 @@ def reproduce(
     executor: Executor | None = None,
     progress: Watcher | None = None,
     notes: tuple[str, ...] = (),
+    train: bool = True,
 ) -> Iterator[TableResult | SweepResult | FamilyResult]:
     """Run what is missing and yield the result after each finished row; the last one yielded is complete.
 
@@ -84,6 +85,8 @@ def reproduce(
         executor: anything with `submit`, as in `concurrent.futures`; rows are its tasks, all seeds of a row are one.
         progress: called while rows are trained in this process.
         notes: what a reader should know besides.
+        train: False trains nothing and yields once, what is finished side by side: for runs gathered from elsewhere.
+            A row is shown without its supervised reference where only that is missing.
     """
     if isinstance(part, Family):
         if not keep_weights:
@@ -91,18 +94,31 @@ def reproduce(
                 f"{part.label} compares models by their weights, so they are kept. Leave out --no-keep-weights."
             )
         how: dict[str, Any] = {"budget": budget, "rows": rows, "seeds": seeds, "out": out, "device": device}
-        yield from compare_family(part, **how, executor=executor, progress=progress, notes=notes)
+        yield from compare_family(part, **how, executor=executor, progress=progress, notes=notes, train=train)
         return
     chosen = part.rows if rows is None else tuple(part.row(name) for name in rows)
     tasks = part.needed(chosen)
     home = Path(out) / part.paper / part.name
     finished: dict[str, tuple[Record, ...]] = {}
     count = {r.name: range(_checks.count(r.budget(budget).seeds if seeds is None else seeds, "seeds")) for r in tasks}
+    if not train:
+        tasks = tuple(row for row in tasks if missing(row, row.budget(budget), count[row.name], home) == [])
+        if not any(row in tasks for row in part.needed(chosen) if row in part.rows):
+            raise BadInput(
+                f"{home} holds no finished row of {part.label} at budget {budget} with the seeds asked for. Say how "
+                "many there are with --seeds, or train the rows without --no-train."
+            )
     for row, records in _run_all(tasks, budget, count, home, part.measure, device, keep_weights, executor, progress):
         finished[row.name] = records
-        ready = tuple(r for r in chosen if all(t.name in finished for t in part.needed((r,))))
-        if row in chosen or len(finished) == len(tasks):
+        ready = tuple(r for r in chosen if _has_all(part, r, finished, train))
+        if (row in chosen and train) or len(finished) == len(tasks):
             yield _assemble(part, chosen, ready, finished, budget, device, notes)
+
+
+def _has_all(part: Table | Sweep, row: Row, finished: dict[str, tuple[Record, ...]], references: bool) -> bool:
+    """Whether a row can be shown: it is finished, and so is its supervised reference, if that is asked for."""
+    needed = [t.name for t in part.needed((row,))] if references else [row.same_as or row.name]
+    return all(name in finished for name in needed)
 
 
 def forget(part: Table | Sweep | Family, rows: Sequence[Row], budget: str, out: Path | str) -> None:
@@ -231,7 +247,7 @@ def _row_result(
             for r in records
         ]
         identity = _measured([a for a, _ in scores], [b for _, b in scores], row.identity, judged=budget.judged)
-    if row.supervised:
+    if row.supervised in finished:
         reference = part.row(row.supervised)
         supervised = _of_records(finished[row.supervised], reference.published, judged=budget.judged)
     return RowResult(

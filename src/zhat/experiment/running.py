@@ -63,18 +63,18 @@ def run(
     folders = {seed: home / f"seed-{seed}" for seed in seeds}
     if len(folders) != len(seeds):
         raise BadInput(f"`seeds` must be different whole numbers, but {tuple(seeds)} came.")
-    missing = [seed for seed, folder in folders.items() if not folder.exists()]
-    if missing:
+    untrained = missing(row, budget, seeds, Path(out))
+    if untrained:
         make_folder(home)
-        worlds = [replace(row.process, seed=seed) for seed in missing]
+        worlds = [replace(row.process, seed=seed) for seed in untrained]
         in_pairs, most = _looked_at(row, budget, worlds[0])
-        if len(missing) > most:
-            for i in range(0, len(missing), most):
-                some = missing[i : i + most]
+        if len(untrained) > most:
+            for i in range(0, len(untrained), most):
+                some = untrained[i : i + most]
                 run(row, budget, seeds=some, out=out, measure=measure, device=device, keep_weights=keep_weights,
                     progress=progress, checkpoint_every=checkpoint_every)  # fmt: skip
             return tuple(runs.read(folder) for folder in folders.values())
-        digest = hashlib.sha256(repr(missing).encode()).hexdigest()[:8]
+        digest = hashlib.sha256(repr(untrained).encode()).hexdigest()[:8]
         checkpoint = home / f"checkpoint-{digest}.safetensors"
 
         def watch(i: int, encoder: nn.Module) -> float:
@@ -97,7 +97,7 @@ def run(
             sharpness=budget.sharpness,
             lr_scale=dict(budget.lr_scale),
             betas=budget.betas,
-            seeds=missing,
+            seeds=untrained,
             device=device,
             precision=budget.precision if on_gpu else "float32",
             checkpoint=checkpoint,
@@ -109,7 +109,7 @@ def run(
         )
         about = runs.provenance(device)
         failed: list[str] = []
-        every = zip(missing, worlds, trained.encoders, trained.objectives, trained.curves, strict=True)
+        every = zip(untrained, worlds, trained.encoders, trained.objectives, trained.curves, strict=True)
         for seed, world, encoder, objective, curve in every:
             z, x, h = compared(encoder, world, budget.profile_rows, 0, device)
             shift = has_no_middle(world)
@@ -142,6 +142,11 @@ def run(
             raise RunFailed(f"{row.title}: a trained encoder has no score. {' '.join(failed)}")
         checkpoint.unlink(missing_ok=True)
     return tuple(runs.read(folder) for folder in folders.values())
+
+
+def missing(row: Row, budget: Budget, seeds: Sequence[int], out: Path) -> list[int]:
+    """The seeds of a row that `out` holds no finished run of."""
+    return [seed for seed in seeds if not (out / row.folder(budget) / f"seed-{seed}").exists()]
 
 
 def _looked_at(row: Row, budget: Budget, world: object) -> tuple[bool, int]:

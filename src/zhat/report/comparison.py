@@ -145,7 +145,17 @@ def summary(result: Result) -> str:
         return f"{len(result.rows)} rows, not judged: budget {result.budget} only tries the machinery.{open_}"
     further = ", ".join(f"{count} {name}" for name, count in result.reading_verdicts.items())
     further = f" Further numbers of the rows: {further}." if further else ""
-    return f"{counts}, of {len(result.rows)} rows.{further}{open_}"
+    return f"{counts}, of {len(result.rows)} rows.{_by_spread(result)}{further}{open_}"
+
+
+def _by_spread(result: TableResult) -> str:
+    """The rows whose mean is below the published range but for the spread of our own seeds."""
+    named = [
+        f"{row.name} ({', '.join(f'{v:.2f}' for v in row.learned.values)})"
+        for row in result.rows
+        if not row.failure and row.learned.verdict == "reproduced" and row.learned.rests_on_spread
+    ]
+    return f" Only because our seeds differ: {', '.join(named)}." if named else ""
 
 
 def _bounded(result: Tabled) -> bool:

@@ -15,6 +15,7 @@ from zhat.results.audits import (
     letter,
 )
 from zhat.results.papers import (
+    POINTS,
     Agreement,
     FamilyResult,
     Measured,
@@ -46,6 +47,7 @@ __all__ = [
     "ModelRecord",
     "Published",
     "Measured",
+    "POINTS",
     "RowResult",
     "TableResult",
     "SweepResult",

@@ -22,6 +22,10 @@ class Published:
         return f"{self.mean:.2f} ± {self.std:.2f}"
 
 
+POINTS = 0.3
+"""How far, in points, our mean may always lie from a published one."""
+
+
 @dataclass(frozen=True)
 class Measured:
     """A cell of a table: what was published and what every seed gave, in percent.
@@ -51,6 +55,16 @@ class Measured:
     def std(self) -> float:
         """Standard deviation over seeds; 0 for one seed."""
         return statistics.stdev(self.values) if len(self.values) > 1 else 0.0
+
+    @property
+    def rests_on_spread(self) -> bool:
+        """Whether the mean lies below the published one by more than 2 published deviations and 0.3 points.
+
+        It may still count as reproduced, by 2 standard errors of our own; then some seeds succeed and others fail.
+        """
+        if self.published is None:
+            return False
+        return self.mean < self.published.mean - max(2 * self.published.std, POINTS)
 
     def __str__(self) -> str:
         return f"{self.mean:.2f} ± {self.std:.2f}"
