@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 
+from zhat.papers import paper
 from zhat.report.comparison import summary
 from zhat.results import from_json
 
@@ -39,29 +40,108 @@ def benchmarks():
     return "\n".join(rows) + f"\n\nMeasured on {data['machine']}."
 
 
-def compared(part, budget="fast"):
-    path = ROOT / "results" / "zimmermann2021" / part / budget / "results.json"
-    if not path.exists():
-        return "Not measured yet."
-    result = from_json(path.read_text(encoding="utf-8"))
-    rows = ["| row | setting | published | ours | held out | verdict |", "|---|---|---|---|---|---|"]
+def result_of(paper, part, budget="fast"):
+    return from_json((ROOT / "results" / paper / part / budget / "results.json").read_text(encoding="utf-8"))
+
+
+def compared(part, budget="fast", paper="zimmermann2021", readings=()):
+    """A table of a paper: published and ours, further numbers as ours (published, verdict)."""
+    result = result_of(paper, part, budget)
+    rows = [
+        f"| row | setting | published | ours | held out | verdict |{''.join(f' {name} |' for name in readings)}",
+        "|---|---|---|---|---|---|" + "---|" * len(readings),
+    ]
     for row in result.rows:
         held_out = sum(row.learned.held_out) / len(row.learned.held_out)
         setting = row.title.replace("|", r"\|")
+        further = "".join(f" {also(row.readings.get(name))} |" for name in readings)
         rows.append(
             f"| {row.name} | {setting} | {row.learned.published} | {row.learned} | {held_out:.2f} | "
-            f"{row.learned.verdict} |"
+            f"{row.learned.verdict} |{further}"
         )
-    about = result.provenance
+    return "\n".join([*rows, "", f"{summary(result)} {how(result, budget)}"])
+
+
+def also(found):
+    return f"{found.mean:.2f} ({found.published.mean:.2f}, {found.verdict})" if found is not None else ""
+
+
+def how(result, budget):
+    about, seeds = result.provenance, len(result.rows[0].seeds)
+    (part,) = (part for part in paper(result.paper).parts if part.label == result.label)
+    named = "".join(f" --row {row.name}" for row in result.rows)
+    chosen = named if result.expected < len(part.rows) else f" --{part.label.lower()}"
+    return (
+        f"{seeds} seed{'s' * (seeds > 1)}, budget {budget}, on {about['device']}, torch {about['torch']}, commit "
+        f"{about['commit'].replace('; ', ', ')}. Command: `zhat reproduce {result.paper}{chosen} --seeds "
+        f"{seeds} --budget {budget}`; the calls that it was measured in are in results.json."
+    )
+
+
+def swept(part, budget="fast", paper="zimmermann2021"):
+    """The points of a figure."""
+    result = result_of(paper, part, budget)
+    rows = [f"| {result.x_name} | {result.second_name} | {result.score} | held out |", "|---|---|---|---|"]
+    for x, second, row in zip(result.x, result.second, result.rows, strict=True):
+        held_out = sum(row.learned.held_out) / len(row.learned.held_out)
+        rows.append(f"| {x:g} | {second:.3f} | {row.learned} | {held_out:.2f} |")
+    return "\n".join([*rows, "", f"{summary(result)} {how(result, budget)}"])
+
+
+def speed():
+    """Milliseconds of a training step on a GPU, and what both tables take."""
+    data = json.loads((ROOT / "results" / "zimmermann2021" / "gpu.json").read_text(encoding="utf-8"))
+    rows = [
+        "| loss | ms per step and seed, five seeds, bf16 | TF32 | one seed | without a graph | floor | share of it |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, case in data["steps"].items():
+        rows.append(
+            f"| {name} | **{case['bf16']:.2f}** | {case['tf32']:.2f} | {case['bf16, one seed']:.2f} | "
+            f"{case['bf16, no graph']:.2f} | {case['floor']:.2f} | {case['floor'] / case['bf16']:.0%} |"
+        )
+    big = data["batch_65536"]
     return "\n".join(
         [
             *rows,
             "",
-            f"{summary(result)} {len(result.rows[0].seeds)} seeds, budget {budget}, "
-            f"training took {result.seconds:.0f} s on {about['device']}, torch {about['torch']}, "
-            f"commit {about['commit']}. Command: `{about['command']}`.",
+            f"Largest error against float64: {max(v for k, v in data['errors'].items() if k.startswith('power')):.0e} "
+            f"for the pairwise loss and its gradient. A batch of 65,536 (p = 1, one seed): {big['ms']:.0f} ms and "
+            f"{big['bytes'] / 1e9:.1f} GB a step. {data['device']}, torch {data['torch']}. Command: "
+            "`python -m benchmarks.gpu`.",
         ]
     )
+
+
+def whole():
+    """The time of Tables 1 and 2 with five seeds, from steps and milliseconds."""
+    steps = json.loads((ROOT / "results" / "zimmermann2021" / "gpu.json").read_text(encoding="utf-8"))["steps"]
+    found, seconds, count = paper("zimmermann2021"), 0.0, 0
+    for table in found.tables[:2]:
+        for row in (*table.rows, *table.references):
+            power = getattr(getattr(row.objective, "similarity", None), "p", None)
+            budget = row.budget("fast")
+            seconds += 5 * budget.steps * steps["dot" if power is None else f"p={power:g}"]["bf16"] / 1000
+            count += 5 * budget.steps
+    return (
+        f"Tables 1 and 2 with five seeds, references included: {count:,} steps, {seconds / 60:.0f} minutes of training "
+        "on one H200, by the milliseconds below (a supervised step counted like one of dot products, which is more)."
+    )
+
+
+def verdicts():
+    """One line for each measured part."""
+    rows = ["| paper | part | verdict |", "|---|---|---|"]
+    for key, part in MEASURED:
+        result = result_of(key, part)
+        rows.append(f"| [{key}](docs/{key}.md) | {result.label} | {summary(result)} |")
+    return "\n".join(rows)
+
+
+MEASURED = (
+    *(("zimmermann2021", part) for part in ("table-1", "table-2", "figure-2")),
+    *(("reizinger2024", part) for part in ("table-2", "table-3", "table-5")),
+)
 
 
 def differences():
@@ -126,14 +206,25 @@ def recipes(group):
 
 PAGES = {
     "docs/audit.md": {"real-pairs": real_pairs},
-    "README.md": {"demo": demo, "benchmarks": benchmarks},
+    "README.md": {"demo": demo, "benchmarks": benchmarks, "verdicts": verdicts},
     "docs/zimmermann2021.md": {
         "table-1": lambda: compared("table-1"),
         "table-2": lambda: compared("table-2"),
+        "table-1v": lambda: compared("table-1v"),
+        "figure-2": lambda: swept("figure-2"),
+        "paper-1": lambda: compared("table-1", "paper"),
+        "paper-2": lambda: compared("table-2", "paper"),
+        "whole": whole,
+        "speed": speed,
         "differences": differences,
         "tight": lambda: recipes("tight"),
     },
-    "docs/reizinger2024.md": {"hard": lambda: recipes("hard")},
+    "docs/reizinger2024.md": {
+        "table-2": lambda: compared("table-2", paper="reizinger2024", readings=("R2 w", "MAE z", "MAE w")),
+        "table-3": lambda: compared("table-3", paper="reizinger2024"),
+        "table-5": lambda: compared("table-5", paper="reizinger2024", readings=("R2 w", "MAE z", "MAE w")),
+        "hard": lambda: recipes("hard"),
+    },
 }
 
 

@@ -206,7 +206,6 @@ def sweep(
     marked = axis(place(mark))
     before = marked > (axis.start + axis.end) / 2
     body.append(_line(marked, 20, marked, height - 52, "mark"))
-    body.append(_text(marked - 6 if before else marked + 6, 34, names[3], anchor="end" if before else "start"))
     for series, scale, kind in ((means, left, "line"), (second, right, "line second")):
         points = " ".join(f"{u:.1f},{scale(v):.1f}" for u, v in zip(across, series, strict=True))
         body.append(f'<polyline class="{kind}" points="{points}"/>')
@@ -215,6 +214,8 @@ def sweep(
             f'<circle class="learned" cx="{pixel:.1f}" cy="{left(v):.1f}" r="4"><title>{v:.2f}</title></circle>'
             for v in each
         ]
+    beside, anchor = (marked - 6, "end") if before else (marked + 6, "start")
+    body.append(_text(beside, height - 60, names[3], kind="tick over", anchor=anchor))
     body.append(_text((axis.start + axis.end) / 2, height - 8, names[0], kind="label"))
     body.append(_text(18, height / 2 - 16, names[1], kind="label", turn=True))
     body.append(_text(width - 10, height / 2 - 16, names[2], kind="label", turn=True))
@@ -222,7 +223,8 @@ def sweep(
 
 
 _ALONE = """<style>
-text { font: 12px sans-serif; fill: #5b6470; } .label { fill: #1c1f24; } .grid { stroke: #e3e6ea; }
+text { font: 12px sans-serif; fill: #5b6470; } .label { fill: #1c1f24; }
+.over { paint-order: stroke; stroke: #ffffff; stroke-width: 5px; } .grid { stroke: #e3e6ea; }
 .line { fill: none; stroke-width: 2; stroke: #1f5fbf; } .second { stroke: #b4541a; stroke-dasharray: 5 4; }
 .mark { stroke: #8a929c; stroke-width: 1.5; stroke-dasharray: 2 3; } .learned { fill: #1f5fbf; }
 .s1 { stroke: #b4541a; } .s2 { stroke: #1a7f4b; } .s3 { stroke: #7a3fb0; } .s4 { stroke: #9a7400; }
