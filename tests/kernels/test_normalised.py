@@ -1,3 +1,4 @@
+from importlib import import_module
 from itertools import product
 from types import SimpleNamespace
 
@@ -5,7 +6,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from zhat.dgp import Linear, Pairs, Sphere, Uniform, VonMisesFisher
+from zhat.encoders import mlp
+from zhat.fresh import Fresh
 from zhat.kernels import can_normalise, normalised_layer
+from zhat.objectives import InfoNCE
+from zhat.training import train
+from zhat.training.stack import Stack
 
 normalising = pytest.importorskip("zhat.kernels.normalising", reason="triton is not installed")
 
@@ -139,6 +146,48 @@ def test_a_stack_under_vmap_is_its_members_one_by_one():
             torch.testing.assert_close(together, each, rtol=1e-4, atol=1e-4)
 
 
+def take(monkeypatch, by_hand):
+    """Send every encoder down one of the two paths, where there is a GPU and where there is none."""
+    # not `zhat.encoders.mlp`, which is the function
+    monkeypatch.setattr(import_module("zhat.encoders.mlp"), "can_normalise", lambda x: by_hand)
+
+
+def test_an_encoder_is_the_same_by_hand(monkeypatch):
+    x, up = noise(130, 5), noise(130, 3, seed=2)
+    results = []
+    for by_hand in (False, True):
+        take(monkeypatch, by_hand)
+        encoder = mlp(5, 3, widths=(20, 70, 20), batch_norm=True, seed=0).to(DEVICE).train()
+        h = [encoder(x + i) for i in range(3)]
+        gradients = torch.autograd.grad((h[-1] * up).sum(), list(encoder.parameters()))
+        results.append((h, gradients, dict(encoder.named_buffers()), encoder.eval()(x)))
+    for theirs, ours in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=2e-5)
+    assert encoder.norm2.num_batches_tracked == 3
+
+
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)])
+def test_seeds_are_trained_by_hand_as_by_torch(monkeypatch, seeds):
+    x = noise(len(seeds), 2, 60, 4)
+    results = []
+    for by_hand in (False, True):
+        take(monkeypatch, by_hand)
+        encoder = Fresh(mlp, 4, 3, widths=(12, 70), batch_norm=True)
+        stack = Stack(encoder, InfoNCE(), seeds, torch.device(DEVICE))
+        before = dict(stack.buffers)
+        losses = [stack.losses(x + i, None, None) for i in range(2)]
+        losses[-1].sum().backward()
+        assert all(stack.buffers[name] is before[name] for name in before)
+        gradients = {name: p.grad for name, p in stack.parameters.items()}
+        results.append((losses, gradients, stack.buffers))
+        assert stack.buffers["encoder.norm1.num_batches_tracked"].tolist() == [2] * len(seeds)
+    (losses, gradients, buffers), (mine, my_gradients, my_buffers) = results
+    torch.testing.assert_close(mine, losses, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(my_gradients, gradients, rtol=1e-4, atol=2e-5)
+    torch.testing.assert_close(my_buffers, buffers, rtol=1e-5, atol=1e-6)
+    assert (buffers["encoder.norm0.running_mean"] != 0).all()
+
+
 def test_only_rows_that_the_kernels_take_go_there():
     rows = {"is_cuda": True, "dtype": torch.float32, "ndim": 2, "shape": (4, 3)}
     assert can_normalise(SimpleNamespace(**rows))
@@ -151,3 +200,24 @@ def test_autocast_is_left_to_torch(monkeypatch):
     rows = SimpleNamespace(is_cuda=True, dtype=torch.float32, ndim=2, shape=(4, 3))
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: device == "cuda")
     assert not can_normalise(rows)
+
+
+def test_evaluation_never_goes_by_hand(monkeypatch):
+    x = noise(6, 4)
+    encoder = mlp(4, 3, widths=(8,), batch_norm=True, seed=0).to(DEVICE).eval()
+    take(monkeypatch, False)
+    wanted = encoder(x)
+    take(monkeypatch, True)
+    assert torch.equal(encoder(x), wanted)
+    assert encoder.norm0.num_batches_tracked == 0
+
+
+@pytest.mark.gpu
+def test_a_recorded_step_is_a_plain_step():
+    world = Pairs(Uniform(Sphere(3)), VonMisesFisher(10.0), Linear())
+    encoder = Fresh(mlp, 3, 3, widths=(20, 70), batch_norm=True, onto=Sphere(3))
+    how = {"seeds": (0, 1), "steps": 12, "batch": 300, "device": "cuda"}
+    plain, recorded = (train(encoder, world, InfoNCE(), graph=graph, **how).encoders[1] for graph in (False, True))
+    assert recorded.norm1.num_batches_tracked == 12
+    for theirs, ours in zip(plain.state_dict().values(), recorded.state_dict().values(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
