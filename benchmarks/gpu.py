@@ -2,22 +2,27 @@
 
     python -m benchmarks.gpu [--no-check] [--tiles] [--out FILE]
 
-B = 6144, d = 10, five seeds stacked, the papers' encoder. Prints a table; --tiles also times tile shapes. The check
-compiles some forty kernels, half a minute; tests/kernels checks more shapes.
+B = 6144, d = 10, five seeds stacked, the papers' encoder; then batch normalisation, by our kernels and by torch. Prints
+a table; --tiles also times tile shapes. The check compiles some forty kernels, half a minute; tests/kernels checks more
+shapes.
 """
 
 import argparse
 import json
 import statistics
+from importlib import import_module
 from itertools import pairwise
+from unittest import mock
 
 import torch
+from torch.nn import functional as F
 
 from zhat.dgp import Around, Box, InvertibleMLP, Laplace, Pairs, Sphere, Uniform, VonMisesFisher
 from zhat.encoders import mlp
 from zhat.fresh import Fresh
-from zhat.kernels import fused, hidden, pairwise_logsumexp, reference
+from zhat.kernels import fused, hidden, normalised_layer, pairwise_logsumexp, reference
 from zhat.objectives import InfoNCE, NegativeLp
+from zhat.papers import reizinger2024
 from zhat.training.stack import Stack
 from zhat.training.step import make_adam, make_step
 from zhat.training.stream import Stream
@@ -85,15 +90,45 @@ def check():
         exact = [t.to(GPU, torch.float64).requires_grad_() for t in tensors]
         out = exact[0]
         for weight, bias in zip(exact[1::2], exact[2::2], strict=True):
-            out = torch.nn.functional.leaky_relu(torch.baddbmm(bias[:, None], out, weight.transpose(1, 2)), 0.01)
+            out = F.leaky_relu(torch.baddbmm(bias[:, None], out, weight.transpose(1, 2)), 0.01)
         wanted = torch.autograd.grad((out * up.to(out)).sum(), exact)
         ours = [t.to(GPU).requires_grad_() for t in tensors]
         got = hidden._Hidden.apply(ours[0], (0.01, dtype), *ours[1:])[0]
         mine = torch.autograd.grad((got.float() * up.to(GPU)).sum(), ours)
         worst[f"hidden {dtype}"] = max(relative(got, out), *(relative(a, b) for a, b in zip(mine, wanted, strict=True)))
+    worst["normalised"] = check_normalised(generator)
     for key, value in worst.items():
         print(f"  {key:24} {value:.1e}")
     return worst
+
+
+def check_normalised(generator):
+    """A layer with batch normalisation against float64: the largest relative error of values and gradients."""
+    x, up = torch.randn(3, 700, 10, generator=generator), torch.randn(3, 700, 250, generator=generator)
+    weight = torch.randn(3, 250, 10, generator=generator)
+    bias, scale, shift, mean, variance = torch.rand(5, 3, 250, generator=generator)
+    results = []
+    for function, dtype in ((layer_by_torch, torch.float64), (layer_by_hand, torch.float32)):
+        tensors = [t.to(GPU, dtype).requires_grad_() for t in (x, weight, scale, shift)]
+        out = function(*tensors, *(t.to(GPU, dtype) for t in (bias, mean, variance)))
+        results.append((*out, *torch.autograd.grad((out[0] * up.to(out[0])).sum(), tensors)))
+    return max(relative(got, wanted) for wanted, got in zip(*results, strict=True))
+
+
+def layer_by_hand(x, weight, scale, shift, bias, mean, variance):
+    def one(x, weight, scale, shift, bias, mean, variance):
+        how = {"momentum": 0.1, "eps": 1e-5, "slope": 0.01}
+        return normalised_layer(x, (weight, bias), (scale, shift), (mean, variance), **how)
+
+    return torch.func.vmap(one)(x, weight, scale, shift, bias, mean, variance)
+
+
+def layer_by_torch(x, weight, scale, shift, bias, mean, variance):
+    a = torch.baddbmm(bias[:, None], x, weight.transpose(1, 2))
+    mean, variance = mean.clone(), variance.clone()
+    members = zip(a, mean, variance, scale, shift, strict=True)
+    v = torch.stack([F.batch_norm(*t, training=True, momentum=0.1, eps=1e-5) for t in members])
+    return F.leaky_relu(v, 0.01), mean, variance
 
 
 def ceilings():
@@ -181,7 +216,10 @@ def setting(power):
 
 def step_time(power, precision, seeds=SEEDS, batch=BATCH, graph=True, blocks=4):
     """Milliseconds of a whole training step for each seed, drawing included, and peak bytes."""
-    world, objective, encoder = setting(power)
+    return timed(*setting(power), precision, seeds, batch, graph, blocks)
+
+
+def timed(world, objective, encoder, precision, seeds, batch, graph=True, blocks=4):
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     stack = Stack(encoder, objective, tuple(range(seeds)), GPU)
@@ -199,6 +237,19 @@ def step_time(power, precision, seeds=SEEDS, batch=BATCH, graph=True, blocks=4):
         torch.cuda.synchronize()
         times.append(start.elapsed_time(end) / stream.length / seeds)
     return statistics.median(times), torch.cuda.max_memory_allocated()
+
+
+def batch_norm():
+    """A whole step of reizinger2024's row R2.1a, all seeds: milliseconds and bytes, normalised by torch and by hand."""
+    row = next(row for row in reizinger2024.TABLE_2.rows if row.name == "R2.1a")
+    budget = row.budget("fast")
+    module = import_module("zhat.encoders.mlp")  # the name `zhat.encoders.mlp` is the function in it
+    out = {"seeds": SEEDS, "batch": budget.batch, "precision": budget.precision}
+    for name, can in (("plain", lambda x: False), ("fused", module.can_normalise)):
+        with mock.patch.object(module, "can_normalise", can):
+            each, memory = timed(row.process, row.objective, row.encoder, budget.precision, SEEDS, budget.batch)
+        out[name], out[f"{name}_bytes"] = SEEDS * each, memory
+    return out | {"ratio": out["plain"] / out["fused"]}
 
 
 def floor(power, ceiling):
@@ -242,6 +293,12 @@ def main():
         out["steps"][name] = line
         shown = (f"{k} {v / 1e9:.2f} GB" if "bytes" in k else f"{k} {v:.3f}" for k, v in line.items())
         print(f"  {name:5}", ", ".join(shown), f"-> {100 * least / line['bf16']:.0f}% of the floor", flush=True)
+    line = out["batch_norm"] = batch_norm()
+    print(
+        f"batch normalisation, whole step of R2.1a, B = {line['batch']}, {SEEDS} seeds, {line['precision']}: "
+        f"plain {line['plain']:.3f} ms, fused {line['fused']:.3f} ms, ratio {line['ratio']:.2f}",
+        flush=True,
+    )
     big, memory = step_time(1.0, "bf16", seeds=1, batch=65_536, blocks=2)
     out["batch_65536"] = {"ms": big, "bytes": memory}
     print(f"B = 65,536, p = 1, one seed: {big:.1f} ms, {memory / 1e9:.2f} GB")

@@ -218,6 +218,7 @@ PAGES = {
         "speed": speed,
         "differences": differences,
         "tight": lambda: recipes("tight"),
+        "bent": lambda: recipes("bent"),
     },
     "docs/reizinger2024.md": {
         "table-2": lambda: compared("table-2", paper="reizinger2024", readings=("R2 w", "MAE z", "MAE w")),

@@ -32,7 +32,26 @@ def test_a_seed_fixes_the_weights_and_leaves_the_global_state_alone():
 def test_batch_norm_comes_after_each_hidden_layer():
     encoder = mlp(3, 2, widths=(8, 8), batch_norm=True, seed=0)
     names = [type(m).__name__ for m in encoder]
-    assert names == ["Linear", "BatchNorm1d", "LeakyReLU"] * 2 + ["Last"]
+    assert names == ["Linear", "Normalised"] * 2 + ["Last"]
+    kept = ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]
+    layers = [[f"linear{i}.weight", f"linear{i}.bias", *(f"norm{i}.{k}" for k in kept)] for i in range(2)]
+    assert list(encoder.state_dict()) == [*layers[0], *layers[1], "last.weight", "last.bias"]
+
+
+def test_batch_norm_is_torchs_to_the_last_bit():
+    encoder = mlp(3, 2, widths=(8, 6), slope=0.2, batch_norm=True, seed=0)
+    by_hand = torch.nn.Sequential()
+    for i, width in enumerate((8, 6)):
+        by_hand.extend([encoder[2 * i], torch.nn.BatchNorm1d(width), torch.nn.LeakyReLU(0.2)])
+    by_hand.append(encoder.last)
+    x = torch.randn(20, 3)
+    for _ in range(2):
+        assert torch.equal(encoder(x), by_hand(x))
+    for mine, torchs in zip(encoder.buffers(), by_hand.buffers(), strict=True):
+        assert torch.equal(mine, torchs)
+    assert torch.equal(encoder.eval()(x), by_hand.eval()(x))
+    assert torch.equal(encoder[1:](encoder[0](x)), encoder(x))
+    assert "slope=0.2" in repr(encoder)
 
 
 def test_bad_use_gets_a_sentence():

@@ -3,7 +3,7 @@
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 
-from zhat.kernels import bending, fused
+from zhat.kernels import bending, fused, normalising
 
 HOPPER = GPUTarget("cuda", 90, 32)
 
@@ -34,4 +34,15 @@ widths = {"WIDTH": 128, "BLOCK": 128, "ROWS": 64}
 halves = {"a": "*bf16", "g": "*bf16", "h": "*bf16", "out": "*bf16", "bias": "*fp32", "sums": "*fp32"}
 build(bending._bend, widths, halves | {"rows": "i32", "outputs": "i32", "slope": "fp32"}, 4)
 build(bending._unbend, widths, halves | {"rows": "i32", "slope": "fp32"}, 4)
+tile = {"ROWS": normalising._ROWS, "COLUMNS": normalising._COLUMNS, "WIDTH": 250, "TILES": 2, "BLOCKS": 64}
+numbers = {"rows": "i32", "blocks": "i32", "slope": "fp32", "momentum": "fp32", "eps": "fp32"}
+for kernel in (
+    normalising._block_moments,
+    normalising._merge,
+    normalising._normalise,
+    normalising._block_sums,
+    normalising._restore,
+):
+    code = build(kernel, tile, dict.fromkeys(kernel.arg_names, "*fp32") | numbers, 4)
+    assert ".f64" not in code, f"{kernel.__name__}: double precision slipped in"
 print("all kernels compile")

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from zhat import _checks, randomness
 from zhat.dgp.spaces import Space
 from zhat.encoders.outputs import output
 from zhat.errors import BadInput
-from zhat.kernels import hidden_layers, last_layer
+from zhat.kernels import can_normalise, hidden_layers, last_layer, normalised_layer
 
 
 class Hidden(nn.Module):
@@ -33,6 +34,59 @@ class Hidden(nn.Module):
     def extra_repr(self) -> str:
         """The slope."""
         return f"slope={self.slope}"
+
+
+class Normalised(nn.BatchNorm1d):
+    """Batch normalisation and the leaky ReLU after it."""
+
+    running_mean: Tensor  # torch allows None
+    running_var: Tensor
+    num_batches_tracked: Tensor
+
+    def __init__(self, width: int, slope: float) -> None:
+        super().__init__(width)
+        self.slope = slope
+
+    def forward(self, a: Tensor) -> Tensor:
+        """`(rows, width) -> (rows, width)`."""
+        return F.leaky_relu(super().forward(a), self.slope)
+
+    def after(self, linear: nn.Linear, x: Tensor) -> Tensor:
+        """The same of `linear(x)`, `(rows, m) -> (rows, width)`; in training on a GPU, as one call."""
+        if not (self.training and self.momentum is not None and can_normalise(x)):
+            out: Tensor = self(linear(x))
+            return out
+        h, self.running_mean, self.running_var = normalised_layer(
+            x,
+            (linear.weight, linear.bias),
+            (self.weight, self.bias),
+            (self.running_mean, self.running_var),
+            momentum=self.momentum,
+            eps=self.eps,
+            slope=self.slope,
+        )
+        self.num_batches_tracked.add_(1)
+        return h
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, slope={self.slope}"
+
+
+class Layers(nn.Sequential):
+    """Modules one after the other, where a linear layer and the normalisation after it may be one call."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(rows, m) -> (rows, dim)`."""
+        parts = list(self)
+        while parts:
+            part, *parts = parts
+            following = parts[0] if parts else None
+            if isinstance(part, nn.Linear) and isinstance(following, Normalised):
+                x, parts = following.after(part, x), parts[1:]
+            else:
+                x = part(x)
+        return x
 
 
 class Last(nn.Linear):
@@ -93,11 +147,10 @@ def mlp(
         else:
             for i, (size, width) in enumerate(pairwise(sizes)):
                 layers[f"linear{i}"] = nn.Linear(size, width)
-                layers[f"norm{i}"] = nn.BatchNorm1d(width)
-                layers[f"activation{i}"] = nn.LeakyReLU(slope)
+                layers[f"norm{i}"] = Normalised(width, slope)
         layers["last"] = Last(sizes[-1], dim)
         if onto is not None:
             layers["onto"] = output(onto, learnable=learnable)
-        return nn.Sequential(layers)
+        return Layers(layers) if batch_norm else nn.Sequential(layers)
 
     return build() if seed is None else randomness.build(build, seed, "encoder")

@@ -73,7 +73,7 @@ class _Last(Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
         h, weight = ctx.saved_tensors
         to_h = torch.bmm(gradient, weight) if ctx.needs_input_grad[0] else None
-        return to_h, _over_rows(gradient, h), gradient.sum(1)
+        return to_h, over_rows(gradient, h), gradient.sum(1)
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, h: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, int]:
@@ -113,7 +113,7 @@ class _Hidden(Function):
         out: list[Tensor | None] = []
         for i in reversed(range(len(wides))):
             g, bias = bending().unbend(g, activations[i], ctx.slope)
-            weight = _over_rows(g, inputs[i])
+            weight = over_rows(g, inputs[i])
             shape = ctx.shapes[2 * i]
             out = [weight[:, : shape[1], : shape[2]], bias[:, : shape[1]], *out]
             if i or ctx.needs_input_grad[0]:
@@ -128,7 +128,7 @@ class _Hidden(Function):
         return tuple(unstack(o, info.batch_size) for o in out), (0,) * len(out)
 
 
-def _over_rows(a: Tensor, b: Tensor) -> Tensor:
+def over_rows(a: Tensor, b: Tensor) -> Tensor:
     """The gradient of a weight, `(stack, rows, m), (stack, rows, n) -> (stack, m, n)`, summed in float32.
 
     Rows are many and a small result has few tiles, which would leave most of a GPU idle: then rows are summed in

@@ -81,9 +81,9 @@ class Stack:
         else:
             in_dims = (0, 0, 0, None)
             losses, changed = vmap(self._loss, in_dims)(self.parameters, self.buffers, rows, sharpness)
-        with torch.no_grad():
-            for name, tensor in changed.items():
-                self.buffers[name].copy_(tensor)
+        if changed:
+            with torch.no_grad():  # all at once: on a GPU each copy by itself would be a launch
+                torch._foreach_copy_([self.buffers[name] for name in changed], list(changed.values()))
         return losses
 
     def _loss(
