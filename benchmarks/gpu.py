@@ -292,7 +292,12 @@ def main():
         line["bf16, no graph"], _ = step_time(power, "bf16", graph=False, blocks=1)
         out["steps"][name] = line
         shown = (f"{k} {v / 1e9:.2f} GB" if "bytes" in k else f"{k} {v:.3f}" for k, v in line.items())
-        print(f"  {name:5}", ", ".join(shown), f"-> {100 * least / line['bf16']:.0f}% of the floor", flush=True)
+        print(
+            f"  {name:5}",
+            ", ".join(shown),
+            f"-> the floor is {100 * least / line['bf16']:.0f}%",
+            flush=True,
+        )
     line = out["batch_norm"] = batch_norm()
     print(
         f"batch normalisation, whole step of R2.1a, B = {line['batch']}, {SEEDS} seeds, {line['precision']}: "

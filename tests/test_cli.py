@@ -302,9 +302,14 @@ def test_one_row_alone_leaves_the_whole_table_alone_and_can_be_trained_again(tmp
     second = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("run.json")}
     assert second.keys() == first.keys()
     assert all(second[p] > first[p] for p in first)
-    assert zhat(*words, "--no-train", "--no-resume").exit_code == 0
+    assert zhat(*words, "--no-train", "--no-resume").exit_code == 2
+    assert zhat(*words, "--no-train").exit_code == 0
     assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("run.json")} == second
     assert zhat(*words[:-1], str(tmp_path / "empty"), "--no-train").exit_code == 2
+    whole = zhat("reproduce", "zimmermann2021", *words[4:], "--no-train")  # parts that hold nothing are named
+    assert whole.exit_code == 0
+    assert whole.output.count("Left out: ") == 3
+    assert "no finished row of Table 1 at budget smoke" in " ".join(whole.output.split())
     page = next(tmp_path.rglob("results.json"))
     assert zhat("report", str(page), "--out", str(tmp_path / "again")).exit_code == 0
     assert (tmp_path / "again" / "table.tex").exists()

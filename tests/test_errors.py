@@ -9,6 +9,7 @@ RAISED = [
     errors.TooFewRows("too few", needed=40),
     errors.UnknownName("row", "T9", ["T1", "T2"]),
     errors.CorruptRun("damaged"),
+    errors.NothingFinished("empty"),
     errors.MissingExtra("dask", "dask", "a cluster"),
     errors.RunFailed("no"),
     errors.Diverged("seed 3"),

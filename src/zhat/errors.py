@@ -5,6 +5,7 @@ ZhatError
 ├── BadInput (ValueError)        a user's mistake: the command line ends with exit code 2
 │   ├── TooFewRows               not enough rows for what was asked; `needed` says how many
 │   ├── UnknownName              a name that is not in the list; `known` holds the list
+│   ├── NothingFinished          no finished run where nothing is to be trained
 │   └── CorruptRun               a run folder that does not hold what it promises
 ├── MissingExtra (ImportError)   an optional dependency is not installed; exit code 2
 └── RunFailed (RuntimeError)     a computation that started well and failed: exit code 1
@@ -52,6 +53,10 @@ class UnknownName(BadInput):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.known = tuple(known)
         super().__init__(f"there is no {kind} named {name!r}. Known: {', '.join(self.known) or 'none'}.")
+
+
+class NothingFinished(BadInput):
+    """A folder that holds no finished run of what was asked for, where nothing is to be trained."""
 
 
 class CorruptRun(BadInput):

@@ -91,7 +91,7 @@ def test_finished_models_are_not_trained_again(tmp_path):
     (same,) = list(reproduce(FAMILY, budget="trial", out=tmp_path / "runs", train=False))[-1:]
     assert same.agreements == first.agreements
     forget(FAMILY, FAMILY.rows[:1], "trial", tmp_path / "runs")
-    with pytest.raises(BadInput, match="holds no finished W2, seed 0, W2, seed 1. Say how many"):
+    with pytest.raises(BadInput, match="holds no finished W2, seed 0; W2, seed 1. Say how many"):
         list(reproduce(FAMILY, budget="trial", out=tmp_path / "runs", train=False))
     folder = next(runs.scan(tmp_path / "runs"))
     assert runs.read_model(folder).seed == 0

@@ -144,7 +144,7 @@ def test_a_verdict_that_rests_on_the_spread_of_our_seeds_says_so(tmp_path):
         learned = replace(row.learned, published=published, values=values, verdict=verdict(published, values))
         return summary(replace(whole, rows=(replace(row, learned=learned, failure=failure),)))
 
-    because = "Only because our seeds differ: T9.1 (98.80, 98.82, 81.27)."
+    because = "T9.1 counts only through the spread of our seeds: 98.80, 98.82, 81.27."
     assert told(98.80, 98.82, 81.27) == f"1 reproduced, of 1 rows. {because}"
     assert told(98.80, 98.82, 98.60) == "1 reproduced, of 1 rows."
     assert told(98.80, 98.82, 81.27, failure=True) == "1 reproduced, of 1 rows."

@@ -43,6 +43,7 @@ for kernel in (
     normalising._block_sums,
     normalising._restore,
 ):
-    code = build(kernel, tile, dict.fromkeys(kernel.arg_names, "*fp32") | numbers, 4)
+    narrow = {"COLUMNS": normalising._NARROW} if kernel is normalising._merge else {}
+    code = build(kernel, tile | narrow, dict.fromkeys(kernel.arg_names, "*fp32") | numbers, 4)
     assert ".f64" not in code, f"{kernel.__name__}: double precision slipped in"
 print("all kernels compile")

@@ -76,6 +76,7 @@ def test_by_hand_is_what_autograd_gives_in_float64(kind, shape):
         assert (got - theirs).norm() <= slack * size
 
 
+@pytest.mark.gpu
 def test_the_same_bits_come_twice():
     a, up, (scale, shift, offset, *running) = noise(2, 300, 70), noise(2, 300, 70, seed=2), columns(2, 70)
     runs = []

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from zhat.cli.door import app, door
-from zhat.errors import BadInput, MissingExtra, UnknownName
+from zhat.errors import BadInput, MissingExtra, NothingFinished, UnknownName
 
 
 @app.command()
@@ -64,12 +64,15 @@ def reproduce(
         _lies_in(data)
     if models is not None:
         parts = _given(parts, models)
+    if not (train or resume):
+        raise BadInput("--no-resume trains rows again, and --no-train trains none. Give one of them.")
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     console = Console()
+    empty: list[NothingFinished] = []
     for part in parts:
         rows = tuple(r.name for r in part.rows if not row or r.name in row)
         needed = part.needed(tuple(part.row(name) for name in rows))
-        if not resume and train:
+        if not resume:
             experiment.forget(part, needed, budget, out / "runs")
         if isinstance(part, experiment.Family):
             steps = part.steps(needed, budget, seeds)
@@ -78,26 +81,34 @@ def reproduce(
         asked = [Path(name).name for name in models.split(",")] if models is not None else [*rows] if row else []
         folder = out / paper / part.name / "+".join((budget, *asked))
         result = None
-        with _executor(executor) as spread, Growing(f"{paper}, {part.label}", steps, console=console) as growing:
-            for result in experiment.reproduce(
-                part,
-                budget=budget,
-                rows=rows,
-                seeds=seeds,
-                out=out / "runs",
-                device=where,
-                keep_weights=keep_weights,
-                executor=spread,
-                progress=growing.training,
-                notes=found.notes,
-                train=train,
-            ):
-                growing.grown(result)
-                files = write_comparison(result, folder)
+        try:
+            with _executor(executor) as spread, Growing(f"{paper}, {part.label}", steps, console=console) as growing:
+                for result in experiment.reproduce(
+                    part,
+                    budget=budget,
+                    rows=rows,
+                    seeds=seeds,
+                    out=out / "runs",
+                    device=where,
+                    keep_weights=keep_weights,
+                    executor=spread,
+                    progress=growing.training,
+                    notes=found.notes,
+                    train=train,
+                ):
+                    growing.grown(result)
+                    files = write_comparison(result, folder)
+        except NothingFinished as nothing:
+            empty.append(nothing)
+            continue
         assert result is not None, "a table has at least one row"
         console.print(compared(result))
         console.print(summary(result), highlight=False)
         console.print(f"Training took {clock(result.seconds)}. Page: {files['html']}", highlight=False, soft_wrap=True)
+    if len(empty) == len(parts):
+        raise empty[0]
+    for reason in empty:
+        console.print(f"Left out: {reason}", highlight=False, soft_wrap=True)
 
 
 def _numbered(paper: Any, table: str | None, figure: str | None) -> Any:

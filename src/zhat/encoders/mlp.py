@@ -74,7 +74,10 @@ class Normalised(nn.BatchNorm1d):
 
 
 class Layers(nn.Sequential):
-    """Modules one after the other, where a linear layer and the normalisation after it may be one call."""
+    """Modules one after the other, where a linear layer and the normalisation after it may be one call.
+
+    In training on a GPU they are, and forward hooks of these two are then not called.
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """`(rows, m) -> (rows, dim)`."""

@@ -13,7 +13,8 @@ from torch import nn
 
 from zhat import _checks, randomness, runs
 from zhat._files import make_folder
-from zhat.errors import BadInput
+from zhat.errors import BadInput, NothingFinished
+from zhat.experiment.running import missing
 from zhat.experiment.settings import Budget, Part, Row
 from zhat.fresh import Fresh
 from zhat.results import Agreement, Curve, FamilyResult, ModelRecord, WordMap
@@ -134,10 +135,12 @@ def compare_family(
         for row in family.needed(chosen)
         for seed in range(_checks.count(row.budget(budget).seeds if seeds is None else seeds, "seeds"))
     ]
-    untrained = [_name(row, seed, row.budget(budget)) for row, seed in wanted if not _kept(row, seed, budget, home)]
+    untrained = [
+        _name(row, seed, row.budget(budget)) for row, seed in wanted if missing(row, row.budget(budget), [seed], home)
+    ]
     if untrained and not train:
-        raise BadInput(
-            f"{family.label} compares models, and {home} holds no finished {', '.join(untrained)}. Say how many there "
+        raise NothingFinished(
+            f"{family.label} compares models, and {home} holds no finished {'; '.join(untrained)}. Say how many there "
             "are with --seeds, or train them without --no-train."
         )
     finished: dict[int, ModelRecord] = {}
@@ -179,10 +182,6 @@ def compare_family(
 
 
 _NONE = Curve((), ())
-
-
-def _kept(row: Row, seed: int, budget: str, home: Path) -> bool:
-    return (home / row.folder(row.budget(budget)) / f"seed-{seed}").exists()
 
 
 def _said(compared: Compared | None, budget: str, judged: bool) -> str:

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from zhat import _checks, runs
-from zhat.errors import BadInput
+from zhat.errors import BadInput, NothingFinished
 from zhat.experiment.family import Family, compare_family
 from zhat.experiment.readings import Reading
 from zhat.experiment.running import missing, run
@@ -102,20 +102,20 @@ def reproduce(
     finished: dict[str, tuple[Record, ...]] = {}
     count = {r.name: range(_checks.count(r.budget(budget).seeds if seeds is None else seeds, "seeds")) for r in tasks}
     if not train:
-        tasks = tuple(row for row in tasks if missing(row, row.budget(budget), count[row.name], home) == [])
-        if not any(row in tasks for row in part.needed(chosen) if row in part.rows):
-            raise BadInput(
+        tasks = tuple(row for row in tasks if not missing(row, row.budget(budget), count[row.name], home))
+        if not any((row.same_as or row.name) in (t.name for t in tasks) for row in chosen):
+            raise NothingFinished(
                 f"{home} holds no finished row of {part.label} at budget {budget} with the seeds asked for. Say how "
                 "many there are with --seeds, or train the rows without --no-train."
             )
     for row, records in _run_all(tasks, budget, count, home, part.measure, device, keep_weights, executor, progress):
         finished[row.name] = records
-        ready = tuple(r for r in chosen if _has_all(part, r, finished, train))
+        ready = tuple(r for r in chosen if _has_all(part, r, finished, references=train))
         if (row in chosen and train) or len(finished) == len(tasks):
             yield _assemble(part, chosen, ready, finished, budget, device, notes)
 
 
-def _has_all(part: Table | Sweep, row: Row, finished: dict[str, tuple[Record, ...]], references: bool) -> bool:
+def _has_all(part: Table | Sweep, row: Row, finished: dict[str, tuple[Record, ...]], *, references: bool) -> bool:
     """Whether a row can be shown: it is finished, and so is its supervised reference, if that is asked for."""
     needed = [t.name for t in part.needed((row,))] if references else [row.same_as or row.name]
     return all(name in finished for name in needed)
@@ -186,7 +186,11 @@ def _assemble(
         "rows": rows,
         "expected": len(chosen),
         "seconds": sum(_spent(records) for records in finished.values()),
-        "settings": {row.name: row.settings(row.budget(budget)) for row in (*part.needed(ready), *ready)},
+        "settings": {
+            row.name: row.settings(row.budget(budget))
+            for row in (*part.needed(ready), *ready)
+            if (row.same_as or row.name) in finished
+        },
         "provenance": _provenance(records for records in finished.values()),
         "notes": notes,
     }

@@ -295,8 +295,8 @@ def figure_2_claim(x: tuple[float, ...], scores: tuple[float, ...]) -> tuple[boo
     narrow = [s for v, s in zip(x, scores, strict=True) if 1 / v < CONDITIONAL_STD]
     holds = min(broad) >= 95 and min(broad) - max(narrow) >= 20
     return holds, (
-        f"R2 is at least {min(broad):.1f}% while the marginal is three times as broad as the conditional or broader, "
-        f"and at most {max(narrow):.1f}% once it is narrower"
+        f"R2 is at least {min(broad):.2f}% while the marginal is three times as broad as the conditional or broader, "
+        f"and at most {max(narrow):.2f}% once it is narrower"
     )
 
 

@@ -139,7 +139,7 @@ def summary(result: Result) -> str:
     if not isinstance(result, TableResult):
         if result.holds is None:
             return f"The claim is not judged: {result.claim}.{open_}"
-        return f"The paper's claim {'holds' if result.holds else 'does not hold'}: {result.claim}.{open_}"
+        return f"By our rule the paper's claim {'holds' if result.holds else 'does not hold'}: {result.claim}.{open_}"
     counts = ", ".join(f"{count} {name}" for name, count in result.verdicts.items())
     if not counts:
         return f"{len(result.rows)} rows, not judged: budget {result.budget} only tries the machinery.{open_}"
@@ -151,11 +151,11 @@ def summary(result: Result) -> str:
 def _by_spread(result: TableResult) -> str:
     """The rows whose mean is below the published range but for the spread of our own seeds."""
     named = [
-        f"{row.name} ({', '.join(f'{v:.2f}' for v in row.learned.values)})"
+        f" {row.name} counts only through the spread of our seeds: {', '.join(f'{v:.2f}' for v in row.learned.values)}."
         for row in result.rows
-        if not row.failure and row.learned.verdict == "reproduced" and row.learned.rests_on_spread
+        if not row.failure and row.learned.rests_on_spread
     ]
-    return f" Only because our seeds differ: {', '.join(named)}." if named else ""
+    return "".join(named)
 
 
 def _bounded(result: Tabled) -> bool:
