@@ -52,7 +52,7 @@ def test_of_many_layers_every_fourth_has_a_curve_and_all_have_a_mean():
 
 
 def test_the_pages_say_what_was_found():
-    assert summary(RESULT) == "The paper's claim holds: the last layer agrees best."
+    assert summary(RESULT) == "By our rule the paper's claim holds: the last layer agrees best."
     html = page(RESULT)
     for words in ("roeder2020, Figure 4", "a note", "2.5000", "last - 8", "Settings of m"):
         assert words in html
