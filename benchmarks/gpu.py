@@ -23,8 +23,9 @@ from zhat.fresh import Fresh
 from zhat.kernels import fused, hidden, normalised_layer, pairwise_logsumexp, reference
 from zhat.objectives import InfoNCE, NegativeLp
 from zhat.papers import reizinger2024
+from zhat.training.optimisers import make_optimiser
 from zhat.training.stack import Stack
-from zhat.training.step import make_adam, make_step
+from zhat.training.step import make_step
 from zhat.training.stream import Stream
 
 SEEDS, BATCH, DIM = 5, 6144, 10
@@ -224,7 +225,7 @@ def timed(world, objective, encoder, precision, seeds, batch, graph=True, blocks
     torch.cuda.reset_peak_memory_stats()
     stack = Stack(encoder, objective, tuple(range(seeds)), GPU)
     stream = Stream((world,) * seeds, tuple(range(seeds)), batch, GPU)
-    adam = make_adam(stack.parameters, 1e-4, (0.9, 0.999), {}, GPU)
+    adam = make_optimiser(stack.parameters, 1e-4, (0.9, 0.999), {}, GPU)
     step = make_step(stack, stream, adam, GPU, precision, graph)
     step.run(0, [1.0] * stream.length)
     torch.cuda.synchronize()

@@ -8,8 +8,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from zhat.papers import paper
+from zhat.training.optimisers import make_optimiser
 from zhat.training.stack import Stack
-from zhat.training.step import make_adam, make_step
+from zhat.training.step import make_step
 from zhat.training.stream import Stream
 
 CPU = torch.device("cpu")
@@ -42,7 +43,9 @@ def waits(row):
     budget = row.budget("smoke")
     stack = Stack(row.encoder, row.objective, (0, 1), CPU)
     stream = Stream(tuple(replace(row.process, seed=s) for s in (0, 1)), (0, 1), budget.batch, CPU)
-    step = make_step(stack, stream, make_adam(stack.parameters, 1e-3, (0.9, 0.999), {}, CPU), CPU, "float32", False)
+    step = make_step(
+        stack, stream, make_optimiser(stack.parameters, 1e-3, (0.9, 0.999), {}, CPU), CPU, "float32", False
+    )
     x, z, label = (None if part is None else part[0] for part in stream.rows(0))
     with Waits() as mode:
         step.update(x, z, label, torch.tensor(1.0))

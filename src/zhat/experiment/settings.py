@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from zhat.errors import UnknownName
@@ -12,7 +12,7 @@ from zhat.experiment.readings import Reading
 from zhat.experiment.scoring import Measure
 from zhat.fresh import Fresh, describe
 from zhat.results import Published
-from zhat.training import Constant
+from zhat.training import Constant, Muon
 
 if TYPE_CHECKING:
     from zhat.experiment.family import Family
@@ -37,6 +37,7 @@ class Budget:
         rows: rows in each of them.
         profile_rows: rows for the profile of classes; half of them are held out.
         judged: whether scores are worth comparing with published ones; False for budgets that only try the machinery.
+        muon: how to update the weights of linear layers instead of by Adam.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Budget:
     rows: int = 6144
     profile_rows: int = 4096
     judged: bool = True
+    muon: Muon | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class Row:
             "encoder": describe(self.encoder),
             "objective": describe(self.objective),
             "budget": describe(budget),
-        }
+        } | ({} if budget.muon is None else {"muon": describe(budget.muon)})
 
     def folder(self, budget: Budget) -> str:
         """The path of the results: row, budget, and eight characters that change with the settings."""

@@ -315,7 +315,7 @@ FIGURE_2 = Sweep(
             Pairs(Normal(SPHERE, std=std), Around(Normal(SPHERE, std=CONDITIONAL_STD)), MIXING),
             TO_SPHERE,
             MODEL_VMF,
-            budgets(TO_SPHERE, Recipe(steps=8_000), paper_steps=300_003),
+            budgets(TO_SPHERE, Recipe(steps=16_000), paper_steps=300_003),
         )
         for i, std in enumerate(MARGINAL_STDS)
     ),

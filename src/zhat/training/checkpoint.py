@@ -56,8 +56,8 @@ class State:
             for name, parameter in self.stack.parameters.items():
                 parameter.copy_(tensors[f"parameter/{name}"])
                 device = parameter.device
-                kept = {k: tensors.get(f"adam/{name}/{k}") for k in ("step", "exp_avg", "exp_avg_sq")}
-                if kept["step"] is not None:  # a parameter without a gradient has no moments
+                kept = {k: tensors.get(f"adam/{name}/{k}") for k in ("step", "exp_avg", "exp_avg_sq", "momentum")}
+                if any(v is not None for v in kept.values()):  # a parameter without a gradient has no moments
                     self.adam.state[parameter] = {k: v.to(device) for k, v in kept.items() if v is not None}
             for name, buffer in self.stack.buffers.items():
                 buffer.copy_(tensors[f"buffer/{name}"])

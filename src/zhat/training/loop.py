@@ -24,9 +24,10 @@ from zhat.errors import BadInput, Diverged
 from zhat.fresh import Fresh, describe
 from zhat.results import Curve
 from zhat.training.checkpoint import Keeper, State, fingerprint
+from zhat.training.optimisers import Muon, make_optimiser
 from zhat.training.schedules import Cosine
 from zhat.training.stack import Objective, Stack
-from zhat.training.step import make_adam, make_step
+from zhat.training.step import make_step
 from zhat.training.stream import Process, Stream
 
 Watch = Callable[[int, nn.Module], float]
@@ -63,6 +64,7 @@ def train(
     sharpness: Callable[[int, int], float] | None = None,
     lr_scale: Mapping[str, float] | None = None,
     betas: tuple[float, float] = (0.9, 0.999),
+    muon: Muon | None = None,
     seed: int = 0,
     seeds: Sequence[int] | None = None,
     device: torch.device | str = "cpu",
@@ -91,6 +93,7 @@ def train(
             `Annealed(6.0)`; None leaves the loss as it is given.
         lr_scale: factors for parameters by the last part of their name, for instance `{"bound": 100.0}`.
         betas: Adam's averaging factors.
+        muon: how to update the weights of the encoder's linear layers instead of by Adam.
         seed: of initial weights and of draws.
         seeds: several seeds, trained together; overrides `seed`.
         device: where to train.
@@ -128,12 +131,14 @@ def train(
         _refuse_labels(worlds, stack.labels)
         stream = Stream(worlds, chosen, batch, device)
         stack.refuse_width(stream.width)
-        adam = make_adam(stack.parameters, lr, betas, lr_scale or {}, device)
+        adam = make_optimiser(
+            stack.parameters, lr, betas, lr_scale or {}, device, muon, () if muon is None else stack.linear_weights()
+        )
         step = make_step(stack, stream, adam, device, precision, graph)
         state = State(stack, stream, adam, steps, _watch_points(steps, watch, watch_every))
         points = state.watch_points
         schedules = describe(schedule), describe(sharpness)
-        settings = (chosen, steps, batch, lr, schedules, lr_scale, betas, precision, device.type, points)
+        settings = (chosen, steps, batch, lr, schedules, lr_scale, betas, muon, precision, device.type, points)
         keeper = Keeper(checkpoint, checkpoint_every, fingerprint(stack, worlds, settings))
         keeper.load_into(state)
         started = time.perf_counter()

@@ -71,6 +71,11 @@ class Stack:
                 f"Make it for {observed}."
             )
 
+    def linear_weights(self) -> tuple[str, ...]:
+        """The names of the matrices of the encoder's linear layers."""
+        linear = (name for name, m in self._template.named_modules() if isinstance(m, nn.Linear))
+        return tuple(f"{name}.weight" for name in linear if name.startswith("encoder"))
+
     def losses(self, x: Tensor, z: Tensor | None, label: Tensor | None, sharpness: Tensor | None = None) -> Tensor:
         """One loss for each seed, from rows stacked on a leading axis; representations are stretched by `sharpness`."""
         rows = {"x": x} | ({} if z is None else {"z": z}) | ({} if label is None else {"label": label})

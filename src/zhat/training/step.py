@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
-from zhat import _checks
 from zhat.errors import BadInput, RunFailed
 from zhat.training.stack import Stack
 from zhat.training.stream import Stream
@@ -26,30 +25,6 @@ def make_step(
         raise BadInput(f"precision {precision!r} needs a GPU, but the device is {device.type!r}. Use 'float32'.")
     kind = GraphedStep if graph and device.type == "cuda" else Step
     return kind(stack, stream, adam, precision)
-
-
-def make_adam(
-    parameters: Mapping[str, Tensor],
-    lr: float,
-    betas: tuple[float, float],
-    scales: Mapping[str, float],
-    device: torch.device,
-) -> torch.optim.Adam:
-    """Adam over stacked parameters, one group for each learning rate."""
-    last = {name.rsplit(".", 1)[-1] for name in parameters}
-    for key, factor in scales.items():
-        _checks.positive(factor, f"lr_scale[{key!r}]")
-        if key not in last:
-            raise BadInput(f"`lr_scale` names {key!r}, but the parameters are called {', '.join(sorted(last))}.")
-    groups: dict[float, list[Tensor]] = {}
-    for name, tensor in parameters.items():
-        if not tensor.requires_grad:
-            continue  # frozen
-        groups.setdefault(scales.get(name.rsplit(".", 1)[-1], 1.0), []).append(tensor)
-    on_gpu = device.type == "cuda"
-    rates = {factor: torch.tensor(lr * factor, device=device) if on_gpu else lr * factor for factor in groups}
-    described = [{"params": tensors, "lr": rates[factor]} for factor, tensors in groups.items()]
-    return torch.optim.Adam(described, lr=lr, betas=betas, fused=True, capturable=on_gpu)
 
 
 class Step:
