@@ -43,7 +43,7 @@ from zhat.fresh import Fresh
 from zhat.metrics import Recovery
 from zhat.objectives import CrossEntropy, InstanceDiscrimination
 from zhat.results import Published
-from zhat.training import Annealed, Cosine, Plateau
+from zhat.training import Annealed, Cosine, Muon, Plateau
 
 KEY = "reizinger2024"
 MIXING = InvertibleMLP(layers=4)
@@ -272,15 +272,19 @@ def past(name: str, title: str, process: Clusters, z: Published | None) -> Row:
     kind = CrossEntropy if process.by_class else InstanceDiscrimination
     # `unit_features` would undo the softness; the encoder itself lands on the sphere.
     objective = Fresh(kind, d, process.labels, unit_rows=True, inverse_temperature=kappa)
-    how_long = (soft("paper", 50_000, BATCH, 2e-3), soft("fast", 20_000, 4096, 5e-3), budgets(process)[-1])
+    how_long = (soft("paper", 50_000, BATCH), soft("fast", 10_000 if d < 20 else 20_000, 4096), budgets(process)[-1])
     return Row(name, title, process, Fresh(mlp, d, d, onto=Sphere(d)), objective, how_long, z)
 
 
-def soft(name: str, steps: int, batch: int, lr: float) -> Budget:
+def soft(name: str, steps: int, batch: int) -> Budget:
     """Logits a tenth of their size for half of the steps, a head that learns twenty times as fast as the encoder."""
     sharpness = Annealed(0.1, hold=0.5, until=0.75)
     return Budget(
-        name, steps, batch, lr, Plateau(), sharpness, (("rows", 20.0),), precision="tf32", batches=1, rows=8192
+        *(name, steps, batch, 2e-3, Plateau(), sharpness, (("rows", 20.0),)),
+        precision="tf32",
+        batches=1,
+        rows=8192,
+        muon=Muon(),
     )
 
 
