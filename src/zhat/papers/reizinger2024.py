@@ -272,7 +272,7 @@ def past(name: str, title: str, process: Clusters, z: Published | None) -> Row:
     kind = CrossEntropy if process.by_class else InstanceDiscrimination
     # `unit_features` would undo the softness; the encoder itself lands on the sphere.
     objective = Fresh(kind, d, process.labels, unit_rows=True, inverse_temperature=kappa)
-    how_long = (soft("paper", 50_000, BATCH), soft("fast", 10_000 if d < 20 else 20_000, 4096), budgets(process)[-1])
+    how_long = (soft("paper", 50_000, BATCH), soft("fast", 10_000 if d < 20 else 14_000, 4096), budgets(process)[-1])
     return Row(name, title, process, Fresh(mlp, d, d, onto=Sphere(d)), objective, how_long, z)
 
 
