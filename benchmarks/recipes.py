@@ -4,6 +4,7 @@ python -m benchmarks.recipes tight       T2.5, smaller: when the loss comes to s
 python -m benchmarks.recipes hard        cross-entropy where reizinger2024 fails although the theorem holds
 python -m benchmarks.recipes bent        T1.11 and T1.12: the loss of the latents themselves
 python -m benchmarks.recipes twenty      twenty dimensions, with the latents as targets and with labels
+python -m benchmarks.recipes turned      the same with a smaller encoder, by Adam and by Muon
 
 Writes results/recipes.json; a group that is not asked for is kept.
 """
@@ -26,7 +27,7 @@ from zhat.metrics import Recovery, pearson
 from zhat.objectives import CrossEntropy, Supervised
 from zhat.papers.reizinger2024 import world
 from zhat.papers.zimmermann2021 import MIXING, MODEL_LAPLACE, TABLE_1
-from zhat.training import Annealed, Constant, Cosine, Plateau, train
+from zhat.training import Annealed, Constant, Cosine, Muon, Plateau, train
 
 OUT = Path(__file__).parent.parent / "results" / "recipes.json"
 SEED = 100  # not among the seeds of any table
@@ -126,12 +127,29 @@ def twenty():
     return found
 
 
+def turned():
+    """Twenty dimensions and an encoder of six layers of 200: Adam, and Muon for its matrices."""
+    process = replace(world(d=20, by_class=True), seed=SEED)
+    found = {}
+    for name, objective in (("latents as targets", Supervised()), ("class labels", Fresh(CrossEntropy, 20, 100))):
+        for optimiser, how in (
+            ("Adam", {"lr": 1e-3}),
+            ("Adam, twice the rate", {"lr": 2e-3}),
+            ("Muon", {"lr": 1e-3, "muon": Muon()}),
+        ):
+            encoder = Fresh(mlp, 20, 20, widths=(200,) * 6)
+            run = train(encoder, process, objective, steps=2000, batch=512, schedule=Cosine(), seed=SEED, **how)
+            found[f"{name}, {optimiser}"] = scores(run, process, R2=R2) | {"seconds": round(run.seconds)}
+            print(list(found.items())[-1], flush=True)
+    return found
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("group", nargs="?", choices=("tight", "hard", "bent", "twenty"))
+    parser.add_argument("group", nargs="?", choices=("tight", "hard", "bent", "twenty", "turned"))
     asked = parser.parse_args().group
     kept = json.loads(OUT.read_text()) if OUT.exists() else {}
-    for group in (tight, hard, bent, twenty):
+    for group in (tight, hard, bent, twenty, turned):
         if asked in (None, group.__name__):
             began = time.perf_counter()
             kept[group.__name__] = {

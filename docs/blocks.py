@@ -88,6 +88,43 @@ def swept(part, budget="fast", key="zimmermann2021"):
     return "\n".join([*rows, "", f"{summary(result)} {how(result, budget)}"])
 
 
+def paired(part, readings, key="roeder2020"):
+    """The points of a figure about pairs of models, with their further numbers."""
+    result = result_of(key, part)
+    rows = [
+        f"| {result.x_name} | {result.score} | held out |{''.join(f' {name} |' for name in readings)}",
+        "|---|---|---|" + "---|" * len(readings),
+    ]
+    for x, row in zip(result.x, result.rows, strict=False):  # points that are not finished are at the end
+        held_out = sum(row.learned.held_out) / len(row.learned.held_out)
+        further = "".join(
+            f" {row.readings[name].mean:.2f} |" if name in row.readings else " – |" for name in readings
+        )
+        rows.append(f"| {x:g} | {row.learned} | {held_out:.2f} |{further}")
+    return "\n".join([*rows, "", f"{summary(result)} {how(result, 'fast')}"])
+
+
+def layers():
+    """Figure 4 of roeder2020: every fourth layer from the last, as trained and before training."""
+    result = result_of("roeder2020", "figure-4")
+    shown = ("last", "last - 4", "last - 8", "last - 12")
+    rows = [f"| | {' | '.join(shown)} | chance |", "|---|" + "---|" * (len(shown) + 1)]
+    for group in dict.fromkeys(a.group for a in result.agreements):
+        of = {a.name: a for a in result.agreements if a.group == group}
+        cells = " | ".join(f"{of[name].mean:.3f} (before training {of[name].untrained:.3f})" for name in shown)
+        rows.append(f"| {group} | {cells} | {of['last'].chance:.3f} |")
+    about = result.provenance
+    return "\n".join(
+        [
+            *rows,
+            "",
+            f"{summary(result)} {len(result.rows)} models, 6 pairs, on {about['device']}, torch {about['torch']}, commit "
+            f"{about['commit']}. Command: `zhat reproduce roeder2020 --figure 4 --data DIR`. All layers and the spread "
+            "of pairs: `results/roeder2020/figure-4/`.",
+        ]
+    )
+
+
 def speed():
     """Milliseconds of a training step on a GPU, and what both tables take."""
     data = json.loads((ROOT / "results" / "zimmermann2021" / "gpu.json").read_text(encoding="utf-8"))
@@ -121,11 +158,13 @@ def whole():
         for row in (*table.rows, *table.references):
             power = getattr(getattr(row.objective, "similarity", None), "p", None)
             budget = row.budget("fast")
-            seconds += 5 * budget.steps * steps["dot" if power is None else f"p={power:g}"]["bf16"] / 1000
+            twice = 1 if budget.muon is None else 2
+            seconds += 5 * twice * budget.steps * steps["dot" if power is None else f"p={power:g}"]["bf16"] / 1000
             count += 5 * budget.steps
     return (
         f"Tables 1 and 2 with five seeds, references included: {count:,} steps, {seconds / 60:.0f} minutes of training "
-        "on one H200, by the milliseconds below (a supervised step counted like one of dot products, which is more)."
+        "on one H200, by the milliseconds below (a supervised step counted like one of dot products, which is more; a step "
+        "of Muon like two of Adam)."
     )
 
 
@@ -134,13 +173,16 @@ def verdicts():
     rows = ["| paper | part | seeds | verdict |", "|---|---|---|---|"]
     for key, part in MEASURED:
         result = result_of(key, part)
-        rows.append(f"| [{key}](docs/{key}.md) | {result.label} | {len(result.rows[0].seeds)} | {summary(result)} |")
+        seeds = getattr(result.rows[0], "seeds", None)
+        times = "4 models" if seeds is None else len(seeds)
+        rows.append(f"| [{key}](docs/{key}.md) | {result.label} | {times} | {summary(result)} |")
     return "\n".join(rows)
 
 
 MEASURED = (
     *(("zimmermann2021", part) for part in ("table-1", "table-2", "figure-2")),
-    *(("reizinger2024", part) for part in ("table-2", "table-3", "table-5")),
+    *(("reizinger2024", part) for part in ("table-2", "table-3", "table-5", "table-2p", "table-3p")),
+    *(("roeder2020", part) for part in ("figure-2", "figure-2v", "figure-3b", "figure-3c", "figure-3d", "figure-4")),
 )
 
 
@@ -202,6 +244,9 @@ def recipes(group, seeds="One seed each"):
     return "\n".join([*rows, "", f"{seeds}, {data['seconds']} s on {data['machine']}. Command: `{data['command']}`."])
 
 
+OF_SECTORS = ("chance", "least correlation", "R2 1 from 2", "two roads")
+OF_PATCHES = ("mean CCA of g", "chance", "least correlation", "R2 1 from 2")
+
 PAGES = {
     "docs/audit.md": {"real-pairs": real_pairs},
     "README.md": {"demo": demo, "benchmarks": benchmarks, "verdicts": verdicts},
@@ -222,9 +267,18 @@ PAGES = {
         "table-2": lambda: compared("table-2", key="reizinger2024", readings=("R2 w", "MAE z", "MAE w")),
         "table-3": lambda: compared("table-3", key="reizinger2024"),
         "table-5": lambda: compared("table-5", key="reizinger2024", readings=("R2 w", "MAE z", "MAE w")),
+        "table-2p": lambda: compared("table-2p", key="reizinger2024"),
+        "table-3p": lambda: compared("table-3p", key="reizinger2024"),
         "hard": lambda: recipes("hard"),
         "twenty": lambda: recipes("twenty"),
     },
+    "docs/learner.md": {"turned": lambda: recipes("turned")},
+    "docs/roeder2020.md": {
+        "figure-2": lambda: paired("figure-2", OF_SECTORS),
+        "figure-2v": lambda: paired("figure-2v", OF_SECTORS),
+        **{f"figure-3{x}": lambda x=x: paired(f"figure-3{x}", OF_PATCHES) for x in "bcd"},
+    },
+    "docs/roeder2020_text.md": {"figure-4": layers},
 }
 
 
