@@ -97,9 +97,7 @@ def paired(part, readings, key="roeder2020"):
     ]
     for x, row in zip(result.x, result.rows, strict=False):  # points that are not finished are at the end
         held_out = sum(row.learned.held_out) / len(row.learned.held_out)
-        further = "".join(
-            f" {row.readings[name].mean:.2f} |" if name in row.readings else " – |" for name in readings
-        )
+        further = "".join(f" {row.readings[name].mean:.2f} |" if name in row.readings else " – |" for name in readings)
         rows.append(f"| {x:g} | {row.learned} | {held_out:.2f} |{further}")
     return "\n".join([*rows, "", f"{summary(result)} {how(result, 'fast')}"])
 
@@ -118,9 +116,9 @@ def layers():
         [
             *rows,
             "",
-            f"{summary(result)} {len(result.rows)} models, 6 pairs, on {about['device']}, torch {about['torch']}, commit "
-            f"{about['commit']}. Command: `zhat reproduce roeder2020 --figure 4 --data DIR`. All layers and the spread "
-            "of pairs: `results/roeder2020/figure-4/`.",
+            f"{summary(result)} {len(result.rows)} models, 6 pairs, on {about['device']}, torch {about['torch']}, "
+            f"commit {about['commit']}. Command: `zhat reproduce roeder2020 --figure 4 --data DIR`. All layers and "
+            "the spread of pairs: `results/roeder2020/figure-4/`.",
         ]
     )
 
@@ -163,8 +161,8 @@ def whole():
             count += 5 * budget.steps
     return (
         f"Tables 1 and 2 with five seeds, references included: {count:,} steps, {seconds / 60:.0f} minutes of training "
-        "on one H200, by the milliseconds below (a supervised step counted like one of dot products, which is more; a step "
-        "of Muon like two of Adam)."
+        "on one H200, by the milliseconds below (a supervised step counted like one of dot products, which is more; a "
+        "step of Muon like two of Adam)."
     )
 
 

@@ -56,7 +56,7 @@ class Recipe:
 
     Steps, sharpness and the rate of bounds were chosen on seeds 100 and 101; first trials of learning rates also saw
     seeds 0 to 2. T2.5's sharpness and the steps of references were changed after the tables' seeds had been seen; Muon
-    for T2.5 and Figure 2 was chosen on seeds 100 to 102, after Adam had fallen short there. Tables show seeds 0, 1, 2, …
+    for T2.5 and Figure 2 was chosen on seeds 100 to 102, after Adam had fallen short. Tables show seeds 0, 1, 2, …
 
     Attributes:
         steps: of the optimiser.
