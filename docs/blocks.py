@@ -71,6 +71,7 @@ def how(result, budget):
     (part,) = (part for part in paper(result.paper).parts if part.label == result.label)
     named = "".join(f" --row {row.name}" for row in result.rows)
     chosen = named if result.expected < len(part.rows) else f" --{part.label.lower()}"
+    chosen += " --data DIR" * (result.paper == "roeder2020" and part.label.startswith("Figure 3"))
     return (
         f"{seeds} seed{'s' * (seeds > 1)}, budget {budget}, on {about['device']}, torch {about['torch']}, commit "
         f"{about['commit'].replace('; ', ', ')}. Command: `zhat reproduce {result.paper}{chosen} --seeds "
@@ -95,7 +96,7 @@ def paired(part, readings, key="roeder2020"):
         f"| {result.x_name} | {result.score} | held out |{''.join(f' {name} |' for name in readings)}",
         "|---|---|---|" + "---|" * len(readings),
     ]
-    for x, row in zip(result.x, result.rows, strict=False):  # points that are not finished are at the end
+    for x, row in zip(result.x, result.rows, strict=True):
         held_out = sum(row.learned.held_out) / len(row.learned.held_out)
         further = "".join(f" {row.readings[name].mean:.2f} |" if name in row.readings else " – |" for name in readings)
         rows.append(f"| {x:g} | {row.learned} | {held_out:.2f} |{further}")
@@ -116,9 +117,9 @@ def layers():
         [
             *rows,
             "",
-            f"{summary(result)} {len(result.rows)} models, 6 pairs, on {about['device']}, torch {about['torch']}, "
-            f"commit {about['commit']}. Command: `zhat reproduce roeder2020 --figure 4 --data DIR`. All layers and "
-            "the spread of pairs: `results/roeder2020/figure-4/`.",
+            f"{summary(result)} {len(result.rows)} models, {len(result.agreements[0].pairs)} pairs, on "
+            f"{about['device']}, torch {about['torch']}, commit {about['commit']}. Command: "
+            "`zhat reproduce roeder2020 --figure 4 --data DIR`. All layers and the spread of pairs: `results/roeder2020/figure-4/`.",
         ]
     )
 
@@ -172,8 +173,9 @@ def verdicts():
     for key, part in MEASURED:
         result = result_of(key, part)
         seeds = getattr(result.rows[0], "seeds", None)
-        times = "4 models" if seeds is None else len(seeds)
-        rows.append(f"| [{key}](docs/{key}.md) | {result.label} | {times} | {summary(result)} |")
+        times = f"{len(result.rows)} models" if seeds is None else len(seeds)
+        page = f"{key}_text" if seeds is None else key
+        rows.append(f"| [{key}](docs/{page}.md) | {result.label} | {times} | {summary(result)} |")
     return "\n".join(rows)
 
 

@@ -83,6 +83,7 @@ def test_goes_on_from_a_checkpoint(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         train(SMALL, WORLD, HEAD, **how, checkpoint=tmp_path / "c", checkpoint_every=0.0, progress=stop)
+    assert (tmp_path / "c").exists()
     again = train(SMALL, WORLD, HEAD, **how, checkpoint=tmp_path / "c")
     for a, b in zip(whole.encoder.parameters(), again.encoder.parameters(), strict=True):
         assert torch.equal(a, b)
@@ -91,12 +92,11 @@ def test_goes_on_from_a_checkpoint(tmp_path):
 
 
 def test_learns_faster_than_adam_where_directions_differ_in_size():
-    wide = Fresh(mlp, 4, 4, widths=(64, 64, 64))
     losses = {
-        muon: train(wide, WORLD, HEAD, steps=150, batch=256, lr=1e-3, muon=muon).curves[0].loss[-1]
+        muon: train(SMALL, WORLD, HEAD, steps=120, batch=128, lr=1e-3, muon=muon).curves[0].loss[-10:]
         for muon in (None, Muon())
     }
-    assert losses[Muon()] < losses[None] - 0.05
+    assert sum(losses[Muon()]) / 10 < sum(losses[None]) / 10 - 0.03  # 2.88 against 2.94, from 3.00
 
 
 def test_bad_settings_get_a_sentence():
@@ -111,5 +111,19 @@ def test_bad_settings_get_a_sentence():
 def test_the_folder_of_a_row_tells_muon_apart_and_others_stay():
     plain, turned, faster = (Budget("fast", 10, 64, 1e-3, muon=muon) for muon in (None, Muon(), Muon(0.02)))
     row = Row("r", "title", WORLD, SMALL, HEAD, (plain,))
-    assert "muon" not in row.settings(plain)
+    assert "muon" not in repr(row.settings(plain)).lower()  # as it was before there was Muon
+    assert len({repr(b) for b in (plain, turned, faster)}) == 3
     assert len({row.folder(b) for b in (plain, turned, faster)}) == 3
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_recorded_as_launched():
+    how = {"steps": 40, "batch": 256, "muon": Muon(), "seeds": (0, 1), "device": "cuda", "precision": "tf32"}
+    recorded, launched = (train(SMALL, WORLD, HEAD, graph=graph, **how) for graph in (True, False))
+    for a, b in zip(recorded.curves, launched.curves, strict=True):
+        assert a.loss[-1] == pytest.approx(b.loss[-1], abs=2e-2)
+        assert a.loss[-1] < a.loss[0] - 0.1
+    g = torch.randn(2, 3, 40, 90, generator=torch.Generator().manual_seed(0))
+    sizes = torch.linalg.svdvals(orthogonalised(g.cuda()).cpu())
+    assert sizes.min() > 0.5
+    assert sizes.max() < 1.4

@@ -15,7 +15,7 @@ from zhat.training.stream import Stream
 
 CPU = torch.device("cpu")
 ROWS = {
-    "zimmermann2021": ("T1.1", "T2.1", "T2.2", "sphere-uniform"),
+    "zimmermann2021": ("T1.1", "T2.1", "T2.2", "T2.5", "sphere-uniform"),
     "reizinger2024": ("R2.1o", "R2.1a", "R3.1", "R3.1p"),
     "roeder2020": ("F2.4", "F2v.4"),
 }
@@ -43,9 +43,10 @@ def waits(row):
     budget = row.budget("smoke")
     stack = Stack(row.encoder, row.objective, (0, 1), CPU)
     stream = Stream(tuple(replace(row.process, seed=s) for s in (0, 1)), (0, 1), budget.batch, CPU)
-    step = make_step(
-        stack, stream, make_optimiser(stack.parameters, 1e-3, (0.9, 0.999), {}, CPU), CPU, "float32", False
-    )
+    muon = row.budget("fast").muon
+    matrices = () if muon is None else stack.linear_weights()
+    adam = make_optimiser(stack.parameters, 1e-3, (0.9, 0.999), {}, CPU, muon, matrices)
+    step = make_step(stack, stream, adam, CPU, "float32", False)
     x, z, label = (None if part is None else part[0] for part in stream.rows(0))
     with Waits() as mode:
         step.update(x, z, label, torch.tensor(1.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from zhat.errors import UnknownName
@@ -56,6 +56,10 @@ class Budget:
     judged: bool = True
     muon: Muon | None = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        said = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.repr or getattr(self, f.name))
+        return f"Budget({', '.join(said)})"
+
 
 @dataclass(frozen=True)
 class Row:
@@ -104,7 +108,7 @@ class Row:
             "process": describe(self.process),
             "encoder": describe(self.encoder),
             "objective": describe(self.objective),
-            "budget": describe(budget),
+            "budget": describe(replace(budget, muon=None)),  # Muon by itself, so that other folders keep their names
         } | ({} if budget.muon is None else {"muon": describe(budget.muon)})
 
     def folder(self, budget: Budget) -> str:

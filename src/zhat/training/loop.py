@@ -138,7 +138,8 @@ def train(
         state = State(stack, stream, adam, steps, _watch_points(steps, watch, watch_every))
         points = state.watch_points
         schedules = describe(schedule), describe(sharpness)
-        settings = (chosen, steps, batch, lr, schedules, lr_scale, betas, muon, precision, device.type, points)
+        told = () if muon is None else (muon,)
+        settings = (chosen, steps, batch, lr, schedules, lr_scale, betas, precision, device.type, points, *told)
         keeper = Keeper(checkpoint, checkpoint_every, fingerprint(stack, worlds, settings))
         keeper.load_into(state)
         started = time.perf_counter()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from zhat import _checks
 from zhat.errors import BadInput
 
-QUINTIC = 3.4445, -4.7750, 2.0315  # of Jordan et al. 2024: brings singular values from (0, 1] to about 1 in few rounds
+QUINTIC = 3.4445, -4.7750, 2.0315  # jordan2024: brings singular values from (0, 1] to about 1 in few rounds
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,11 @@ class Muon:
     r"""Orthogonalised momentum for the weights of the encoder's linear layers; Adam for everything else.
 
     An update of Adam is dominated by the few directions in which gradients are large. Here the momentum
-    $M = U \Sigma V^\top$ of a matrix is replaced by about $U V^\top$, so that all directions move equally fast; five
-    rounds of $X \leftarrow aX + (bXX^\top + c(XX^\top)^2)X$ do this without a decomposition. A matrix of m columns and
-    k rows moves by $\eta \sqrt{\max(1, k/m)}$ times that.
+    $M = U \Sigma V^\top$ of a matrix, one gradient ahead (Nesterov), is replaced by about $U V^\top$, so that all
+    directions move equally fast; five rounds of $X \leftarrow aX + (bXX^\top + c(XX^\top)^2)X$ do this without a
+    decomposition. A matrix of m columns and k rows moves by $\eta \sqrt{\max(1, k/m)}$ times that.
 
-    Reference: K. Jordan et al., Muon: an optimizer for hidden layers in neural networks, 2024.
+    Reference: jordan2024.
 
     Attributes:
         lr: learning rate of these matrices; schedules apply, `lr_scale` does not.
@@ -76,7 +76,7 @@ def make_optimiser(
     if muon is None:
         return torch.optim.Adam(described, lr=lr, betas=betas, fused=True, capturable=on_gpu)
     if not turned:
-        raise BadInput("Muon updates the weights of linear layers, but the encoder has none. Train it without.")
+        raise BadInput("Muon updates weights of linear layers, but the encoder has none to train. Leave `muon` out.")
     described.append({"params": turned, "lr": rate(muon.lr), "muon": muon})
     return AdamAndMuon(described, lr=lr, betas=betas, fused=True, capturable=on_gpu)
 
@@ -85,12 +85,12 @@ class AdamAndMuon(torch.optim.Adam):
     """Adam, and `Muon` for the group that carries one."""
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+    def step(self) -> None:  # type: ignore[override]
         """One update of every parameter that has a gradient."""
         for group in self.param_groups:
             if "muon" in group:
                 self._turn(group["params"], group["lr"], group["muon"])
-        super().step(closure)  # Adam passes by parameters without a gradient
+        super().step()  # Adam passes by parameters without a gradient
 
     def _turn(self, parameters: list[Tensor], lr: Tensor | float, muon: Muon) -> None:
         """Move matrices `(seeds, k, m)`, those of one shape together."""
@@ -115,9 +115,9 @@ class AdamAndMuon(torch.optim.Adam):
 
 
 def orthogonalised(matrices: Tensor, rounds: int = 5) -> Tensor:
-    r"""About $U V^\top$ for matrices $U \Sigma V^\top$ with fewer rows than columns, `(…, k, m) -> (…, k, m)`.
+    r"""About $U V^\top$ for matrices $U \Sigma V^\top$ with k <= m, `(…, n, k, m) -> (…, n, k, m)`.
 
-    Singular values come out between about 0.7 and 1.2, those below a thousandth of the largest smaller. On a GPU in
+    Singular values come out between about 0.7 and 1.2, those below a hundredth of the norm smaller. On a GPU in
     bfloat16, which is enough for that.
     """
     a, b, c = QUINTIC
