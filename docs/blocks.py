@@ -119,7 +119,8 @@ def layers():
             "",
             f"{summary(result)} {len(result.rows)} models, {len(result.agreements[0].pairs)} pairs, on "
             f"{about['device']}, torch {about['torch']}, commit {about['commit']}. Command: "
-            "`zhat reproduce roeder2020 --figure 4 --data DIR`. All layers and the spread of pairs: `results/roeder2020/figure-4/`.",
+            "`zhat reproduce roeder2020 --figure 4 --data DIR`. All layers and the spread of pairs: "
+            "`results/roeder2020/figure-4/`.",
         ]
     )
 
