@@ -22,7 +22,7 @@ from zhat.encoders import mlp
 from zhat.fresh import Fresh
 from zhat.kernels import fused, hidden, normalised_layer, pairwise_logsumexp, reference
 from zhat.objectives import InfoNCE, NegativeLp
-from zhat.papers import reizinger2024
+from zhat.papers import reizinger2024, zimmermann2021
 from zhat.training.optimisers import make_optimiser
 from zhat.training.stack import Stack
 from zhat.training.step import make_step
@@ -220,12 +220,13 @@ def step_time(power, precision, seeds=SEEDS, batch=BATCH, graph=True, blocks=4):
     return timed(*setting(power), precision, seeds, batch, graph, blocks)
 
 
-def timed(world, objective, encoder, precision, seeds, batch, graph=True, blocks=4):
+def timed(world, objective, encoder, precision, seeds, batch, graph=True, blocks=4, muon=None):
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     stack = Stack(encoder, objective, tuple(range(seeds)), GPU)
     stream = Stream((world,) * seeds, tuple(range(seeds)), batch, GPU)
-    adam = make_optimiser(stack.parameters, 1e-4, (0.9, 0.999), {}, GPU)
+    matrices = () if muon is None else stack.linear_weights()
+    adam = make_optimiser(stack.parameters, 1e-4, (0.9, 0.999), {}, GPU, muon, matrices)
     step = make_step(stack, stream, adam, GPU, precision, graph)
     step.run(0, [1.0] * stream.length)
     torch.cuda.synchronize()
@@ -251,6 +252,18 @@ def batch_norm():
             each, memory = timed(row.process, row.objective, row.encoder, budget.precision, SEEDS, budget.batch)
         out[name], out[f"{name}_bytes"] = SEEDS * each, memory
     return out | {"ratio": out["plain"] / out["fused"]}
+
+
+def turned():
+    """A whole step of rows that use Muon, all seeds: milliseconds with Adam alone and with Muon."""
+    out = {}
+    for table, name in ((zimmermann2021.TABLE_2, "T2.5"), (reizinger2024.TABLE_3_PAST, "R3.3p")):
+        row = table.row(name)
+        budget = row.budget("fast")
+        setting = (row.process, row.objective, row.encoder, budget.precision, SEEDS, budget.batch)
+        adam, muon = (SEEDS * timed(*setting, muon=how)[0] for how in (None, budget.muon))
+        out[name] = {"seeds": SEEDS, "batch": budget.batch, "adam": adam, "muon": muon, "ratio": muon / adam}
+    return out
 
 
 def floor(power, ceiling):
@@ -305,6 +318,13 @@ def main():
         f"plain {line['plain']:.3f} ms, fused {line['fused']:.3f} ms, ratio {line['ratio']:.2f}",
         flush=True,
     )
+    out["muon"] = turned()
+    for name, line in out["muon"].items():
+        print(
+            f"Muon, whole step of {name}, B = {line['batch']}, {SEEDS} seeds: Adam {line['adam']:.3f} ms, "
+            f"Muon {line['muon']:.3f} ms, ratio {line['ratio']:.2f}",
+            flush=True,
+        )
     big, memory = step_time(1.0, "bf16", seeds=1, batch=65_536, blocks=2)
     out["batch_65536"] = {"ms": big, "bytes": memory}
     print(f"B = 65,536, p = 1, one seed: {big:.1f} ms, {memory / 1e9:.2f} GB")
