@@ -5,9 +5,10 @@ import torch
 from torch import nn
 
 from zhat.datasets import Corpus, Windows
+from zhat.dgp import Batch
 from zhat.encoders import GPT
 from zhat.errors import BadInput
-from zhat.experiment import Budget, Family, LayersAgree, Model, Row, pretrained, reproduce
+from zhat.experiment import Budget, Family, LayersAgree, Model, Row, WordsAgree, pretrained, reproduce
 from zhat.experiment.agreeing import stacked, word_map
 from zhat.fresh import Fresh
 from zhat.objectives import NextWord
@@ -29,6 +30,51 @@ def test_the_map_is_fitted_in_the_direction_in_which_it_is_used():
     drawn = word_map("two models", ["a", "b"], [3, 7], first, second)
     assert torch.allclose(torch.tensor(drawn.mapped), torch.tensor(drawn.first), atol=1e-3)
     assert not torch.allclose(torch.tensor(drawn.second), torch.tensor(drawn.first), atol=0.3)
+
+
+class Contexts:
+    """Rows of two numbers, and a word each that goes by the sign of the first."""
+
+    def sample(self, n, *, generator):
+        x = torch.randn(1, n, 2, generator=generator)
+        return Batch(x, label=(x[0, :, 0] > 0).long())
+
+    corpus, held_out = CORPUS, property(lambda self: self)
+
+
+class Words(nn.Module):
+    """Scores that are right (large), or wrong (the other way round); the same words up to a linear map, or others."""
+
+    def __init__(self, right, seed):
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.rows, self.right = torch.randn(40, 2, generator=torch.Generator().manual_seed(0)), right
+        self.rows = (
+            self.rows @ torch.randn(2, 2, generator=generator) if right else torch.randn(40, 2, generator=generator)
+        )
+
+    def forward(self, h, batch):
+        sign = 5.0 if self.right else -5.0
+        return nn.functional.binary_cross_entropy_with_logits(sign * h[0, :, 0], batch.label.float())
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_of_many_word_models_the_two_of_lowest_loss_are_judged(order):
+    row = Row("W", "words", Contexts(), Fresh(nn.Identity), None, (BUDGET,))
+    three = [Model(f"m{i}", nn.Identity(), Words(right, seed=i), row) for i, right in enumerate((True, True, False))]
+    agree = WordsAgree(frequent=30, drawn=range(1, 4), consistent=("W",))
+    budget = replace(BUDGET, rows=400)
+    found = agree(tuple(three[i] for i in order), budget, torch.device("cpu"))
+    every, lowest = (a for a in found.agreements if "g(y)" in a.name)
+    assert len(every.values) == 3
+    assert lowest.name.endswith("the two lowest losses of 3")
+    assert set(lowest.pairs[0]) == {"m0", "m1"}
+    assert lowest.mean == pytest.approx(1.0, abs=1e-5)
+    assert every.mean < 0.9
+    assert found.holds
+    two = agree((three[0], three[2]), budget, torch.device("cpu"))
+    assert not two.holds
+    assert len(two.agreements) == 2
 
 
 class Layered(nn.Module):
