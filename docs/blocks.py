@@ -79,27 +79,17 @@ def how(result, budget):
     )
 
 
-def swept(part, budget="fast", key="zimmermann2021"):
-    """The points of a figure."""
-    result = result_of(key, part, budget)
-    rows = [f"| {result.x_name} | {result.second_name} | {result.score} | held out |", "|---|---|---|---|"]
+def swept(part, key="zimmermann2021", readings=()):
+    """The points of a figure, with further numbers."""
+    result = result_of(key, part)
+    names = (result.x_name, result.second_name, result.score, "held out", *readings)
+    rows = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     for x, second, row in zip(result.x, result.second, result.rows, strict=True):
         held_out = sum(row.learned.held_out) / len(row.learned.held_out)
-        rows.append(f"| {x:g} | {second:.3f} | {row.learned} | {held_out:.2f} |")
-    return "\n".join([*rows, "", f"{summary(result)} {how(result, budget)}"])
-
-
-def paired(part, readings, key="roeder2020"):
-    """The points of a figure about pairs of models, with their further numbers."""
-    result = result_of(key, part)
-    rows = [
-        f"| {result.x_name} | {result.score} | held out |{''.join(f' {name} |' for name in readings)}",
-        "|---|---|---|" + "---|" * len(readings),
-    ]
-    for x, row in zip(result.x, result.rows, strict=True):
-        held_out = sum(row.learned.held_out) / len(row.learned.held_out)
         further = "".join(f" {row.readings[name].mean:.2f} |" if name in row.readings else " – |" for name in readings)
-        rows.append(f"| {x:g} | {row.learned} | {held_out:.2f} |{further}")
+        other = row.readings.get(result.second_name)  # a reading of the row is in percent, like its score
+        beside = f"{second:.3f}" if other is None else f"{other.mean:.2f}"
+        rows.append(f"| {x:g} | {beside} | {row.learned} | {held_out:.2f} |{further}")
     return "\n".join([*rows, "", f"{summary(result)} {how(result, 'fast')}"])
 
 
@@ -246,7 +236,7 @@ def recipes(group, seeds="One seed each"):
 
 
 OF_SECTORS = ("chance", "least correlation", "R2 1 from 2", "two roads")
-OF_PATCHES = ("mean CCA of g", "chance", "least correlation", "R2 1 from 2")
+OF_PATCHES = OF_SECTORS[:3]
 
 PAGES = {
     "docs/audit.md": {"real-pairs": real_pairs},
@@ -275,9 +265,9 @@ PAGES = {
     },
     "docs/learner.md": {"turned": lambda: recipes("turned")},
     "docs/roeder2020.md": {
-        "figure-2": lambda: paired("figure-2", OF_SECTORS),
-        "figure-2v": lambda: paired("figure-2v", OF_SECTORS),
-        **{f"figure-3{x}": lambda x=x: paired(f"figure-3{x}", OF_PATCHES) for x in "bcd"},
+        "figure-2": lambda: swept("figure-2", "roeder2020", OF_SECTORS),
+        "figure-2v": lambda: swept("figure-2v", "roeder2020", OF_SECTORS),
+        **{f"figure-3{x}": lambda x=x: swept(f"figure-3{x}", "roeder2020", OF_PATCHES) for x in "bcd"},
     },
     "docs/roeder2020_text.md": {"figure-4": layers},
 }

@@ -63,7 +63,7 @@ def test_of_many_word_models_the_two_of_lowest_loss_are_judged(order):
     row = Row("W", "words", Contexts(), Fresh(nn.Identity), None, (BUDGET,))
     three = [Model(f"m{i}", nn.Identity(), Words(right, seed=i), row) for i, right in enumerate((True, True, False))]
     agree = WordsAgree(frequent=30, drawn=range(1, 4), consistent=("W",))
-    budget = replace(BUDGET, rows=400)
+    budget = replace(BUDGET, batch=400, rows=400)
     found = agree(tuple(three[i] for i in order), budget, torch.device("cpu"))
     every, lowest = (a for a in found.agreements if "g(y)" in a.name)
     assert len(every.values) == 3

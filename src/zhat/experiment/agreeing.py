@@ -16,7 +16,7 @@ from zhat import randomness
 from zhat.datasets import Corpus
 from zhat.equivalence import LINEAR
 from zhat.errors import BadInput, MissingExtra
-from zhat.experiment.family import Compared, Model
+from zhat.experiment.family import Compared, Model, mean_loss
 from zhat.experiment.settings import Budget
 from zhat.metrics import CCA, Moments, align
 from zhat.metrics.similarity import principal_components
@@ -52,7 +52,8 @@ class WordsAgree:
             by_row.setdefault(model.row.name, []).append(model)
         for row in (found[0].row for found in by_row.values()):
             assert row is not None
-            mine = _by_loss(by_row[row.name], row.process, budget, device)
+            train = row.process
+            mine = sorted(by_row[row.name], key=lambda m: mean_loss(m.encoder, m.objective, train, budget, device))
             contexts = row.process.held_out.sample(budget.rows, generator=randomness.generator(0, "compare", device))
             words = [m.objective.rows.detach().to(device)[1 : self.frequent + 1] for m in mine]
             f = [m.encoder(contexts.x[0]).detach() for m in mine]
@@ -80,13 +81,6 @@ class WordsAgree:
             f"mean CCA of the words of models trained apart: {said}. At least {self.least} is asked of those whose "
             "objective has the canonical form, of the two lowest losses where more than two were trained"
         )
-
-
-def _by_loss(models: Sequence[Model], process: Any, budget: Budget, device: torch.device) -> list[Model]:
-    """Models of one row, those with a lower loss on the same training rows first."""
-    rows = process.sample(budget.rows, generator=randomness.generator(0, "lowest", device))
-    with torch.no_grad():
-        return sorted(models, key=lambda m: float(m.objective(m.encoder(rows.x[0])[None], rows)))
 
 
 def word_map(title: str, words: Sequence[str], places: Sequence[int], first: Tensor, second: Tensor) -> WordMap:

@@ -264,7 +264,7 @@ def finish(
             provenance=runs.provenance(device),
             seconds=trained.seconds,
             curve=trained.curves[0],
-            loss=held_out_loss(encoder, objective, row, budget, device),
+            loss=mean_loss(encoder, objective, row.process.held_out, budget, device),
         )
         runs.write(folder, about, encoder, objective)
         checkpoint.unlink(missing_ok=True)
@@ -272,12 +272,12 @@ def finish(
 
 
 @torch.no_grad()
-def held_out_loss(encoder: nn.Module, objective: Any, row: Row, budget: Budget, device: torch.device) -> float:
-    """The loss on rows that training never saw, the mean over `budget.batches` batches."""
+def mean_loss(encoder: nn.Module, objective: Any, process: Any, budget: Budget, device: torch.device) -> float:
+    """The loss on rows of a process, the mean over `budget.batches` batches, the same ones for every model."""
     generator = randomness.generator(0, "score", device)
     losses = []
     for _ in range(budget.batches):
-        batch = row.process.held_out.sample(budget.batch, generator=generator)
+        batch = process.sample(budget.batch, generator=generator)
         losses.append(float(objective(encoder(batch.x[0])[None], batch)))
     return sum(losses) / len(losses)
 
