@@ -12,6 +12,7 @@ from zhat import cli, papers, randomness, runs
 from zhat.citing import keys
 from zhat.dgp import VonMisesFisher
 from zhat.experiment import run
+from zhat.papers import _reizinger2024_figures as figures
 from zhat.papers import reizinger2024 as here
 from zhat.theory import predict
 
@@ -130,21 +131,21 @@ def test_every_part_is_found_by_its_number_and_cited():
 
 def test_the_second_axes_of_the_figures_are_what_they_say():
     # Laplace noise of scale s has mean size s; normal noise of density exp(-t^2) has 1 / sqrt(pi).
-    assert here.size_of_noise(here.FIGURE_4A.rows[0]) == pytest.approx(1.0)
-    assert here.size_of_noise(here.FIGURE_4A.rows[-1]) == pytest.approx(1 / math.sqrt(math.pi))
-    sure = [here.sureness(row) for row in here.FIGURE_5A.rows]
+    assert figures.size_of_noise(figures.FIGURE_4A.rows[0]) == pytest.approx(1.0)
+    assert figures.size_of_noise(figures.FIGURE_4A.rows[-1]) == pytest.approx(1 / math.sqrt(math.pi))
+    sure = [figures.sureness(row) for row in figures.FIGURE_5A.rows]
     assert sure == sorted(sure)
     assert 1 / 100 < sure[0] < sure[-1] < 1
-    margins = [here.margin(row) for row in here.FIGURE_5C.rows]
+    margins = [figures.margin(row) for row in figures.FIGURE_5C.rows]
     assert margins[:2] == [0.0, 0.0]
     assert min(margins[2:]) > 0
-    assert [here.right_labels(row) for row in here.FIGURE_6B.rows][-1] == pytest.approx(0.01)
-    lengths = [here.mean_length(row) for row in here.FIGURE_5D.rows]
+    assert [figures.right_labels(row) for row in figures.FIGURE_6B.rows][-1] == pytest.approx(0.01)
+    lengths = [figures.mean_length(row) for row in figures.FIGURE_5D.rows]
     assert lengths == sorted(lengths)
 
 
 def test_claims_can_hold_and_can_fail():
-    falls, rises = here.FIGURE_5D.claim, here.FIGURE_4A.claim
+    falls, rises = figures.FIGURE_5D.claim, figures.FIGURE_4A.claim
     assert falls((1, 2, 3), (90.0, 80.0, 70.0))[0]
     assert not falls((1, 2, 3), (70.0, 80.0, 90.0))[0]
     assert not falls((1, 2, 3), (90.0, 90.0, 90.0))[0]
@@ -152,10 +153,10 @@ def test_claims_can_hold_and_can_fail():
         True,
         "R2 goes from 70.0% to 90.0% as the shape goes from Laplace to normal",
     )
-    assert here.FIGURE_6A.claim(here.NOISES, (99, 99, 99, 98, 95, 80, 5))[0]
-    assert not here.FIGURE_6A.claim(here.NOISES, (99, 99, 99, 98, 70, 60, 5))[0]
-    assert here.FIGURE_5A.claim((1, 2), (99.0, 60.0))[0]
-    assert not here.FIGURE_5C.claim((1, 2), (99.0, 60.0))[0]
+    assert figures.FIGURE_6A.claim(figures.NOISES, (99, 99, 99, 98, 95, 80, 5))[0]
+    assert not figures.FIGURE_6A.claim(figures.NOISES, (99, 99, 99, 98, 70, 60, 5))[0]
+    assert figures.FIGURE_5A.claim((1, 2), (99.0, 60.0))[0]
+    assert not figures.FIGURE_5C.claim((1, 2), (99.0, 60.0))[0]
 
 
 def test_a_hundred_thousand_labels_take_a_training_step(tmp_path):
