@@ -4,6 +4,7 @@ from zhat.encoders.gpt import GPT
 from zhat.encoders.mlp import mlp
 from zhat.encoders.outputs import OntoBox, OntoSphere, output
 from zhat.encoders.pair import Pair, Towers
+from zhat.encoders.residual import Residual, residual_mlp
 from zhat.encoders.words import ContextSum
 
-__all__ = ["mlp", "output", "OntoBox", "OntoSphere", "Pair", "Towers", "ContextSum", "GPT"]
+__all__ = ["mlp", "residual_mlp", "Residual", "output", "OntoBox", "OntoSphere", "Pair", "Towers", "ContextSum", "GPT"]

@@ -21,7 +21,7 @@ from zhat.dgp import (
     Uniform,
     VonMisesFisher,
 )
-from zhat.encoders import OntoBox, OntoSphere
+from zhat.encoders import OntoBox, OntoSphere, Residual
 from zhat.objectives import Dot, InfoNCE, NegativeLp
 from zhat.results import Answer
 
@@ -210,7 +210,7 @@ def last_module(encoder: nn.Module) -> nn.Module:
         if not parts:
             break
         encoder = parts[-1]
-    return encoder
+    return encoder.line if isinstance(encoder, Residual) else encoder  # two that are added end like one of them
 
 
 def _known(thing: object) -> bool:
