@@ -171,9 +171,12 @@ def verdicts():
     return "\n".join(rows)
 
 
+PANELS = ("4a", "4b", "5a", "5b", "5c", "5d", "6a", "6b")  # of reizinger2024
+
 MEASURED = (
     *(("zimmermann2021", part) for part in ("table-1", "table-2", "figure-2")),
     *(("reizinger2024", part) for part in ("table-2", "table-3", "table-5", "table-2p", "table-3p")),
+    *(("reizinger2024", f"figure-{panel}") for panel in PANELS),
     *(("roeder2020", part) for part in ("figure-2", "figure-2v", "figure-3b", "figure-3c", "figure-3d", "figure-4")),
 )
 
@@ -261,6 +264,7 @@ PAGES = {
         "table-5": lambda: compared("table-5", key="reizinger2024", readings=("R2 w", "MAE z", "MAE w")),
         "table-2p": lambda: compared("table-2p", key="reizinger2024"),
         "table-3p": lambda: compared("table-3p", key="reizinger2024"),
+        **{f"figure-{x}": lambda x=x: swept(f"figure-{x}", "reizinger2024", ("R2 w",)) for x in PANELS},
         "hard": lambda: recipes("hard"),
         "twenty": lambda: recipes("twenty"),
     },

@@ -118,11 +118,11 @@ def test_the_folder_of_a_row_tells_muon_apart_and_others_stay():
 
 @pytest.mark.gpu
 def test_on_a_gpu_recorded_as_launched():
-    how = {"steps": 80, "batch": 256, "muon": Muon(), "seeds": (0, 1), "device": "cuda", "precision": "tf32"}
+    how = {"steps": 200, "batch": 256, "muon": Muon(), "seeds": (0, 1), "device": "cuda", "precision": "tf32"}
     recorded, launched = (train(SMALL, WORLD, HEAD, graph=graph, **how) for graph in (True, False))
     for a, b in zip(recorded.curves, launched.curves, strict=True):
-        assert a.loss[-1] == pytest.approx(b.loss[-1], abs=2e-2)
-        assert a.loss[-1] < a.loss[0] - 0.1
+        assert a.loss[-1] == pytest.approx(b.loss[-1], abs=5e-2)
+        assert a.loss[-1] < a.loss[0] - 0.2
     g = torch.randn(2, 3, 40, 90, generator=torch.Generator().manual_seed(0))
     sizes = torch.linalg.svdvals(orthogonalised(g.cuda()).cpu())
     assert sizes.min() > 0.5
