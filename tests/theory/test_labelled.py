@@ -89,8 +89,19 @@ def test_a_broken_condition_is_found_and_named(case, world, objective, output, c
 
 
 def test_an_output_of_the_wrong_kind_is_no_match():
-    assert failed(predict(WORLD, head("C4"), encoder("C1"))) == ["free output in the dimension of the latents"]
+    assert failed(predict(WORLD, head("C4"), encoder("C1", radius=2.0))) == [
+        "free output in the dimension of the latents"
+    ]
     assert failed(predict(WORLD, head("C1"), encoder("C4"))) == ["output on the unit sphere"]
+
+
+def test_an_encoder_on_the_unit_sphere_makes_features_of_unit_length():
+    on_sphere = (predict(WORLD, head(case, inverse_temperature=10.0), encoder("C1")) for case in ("C3", "C4"))
+    assert [(p.theorem[-2:], p.holds, p.up_to) for p in on_sphere] == [
+        ("C1", "yes", ORTHOGONAL),
+        ("C2", "yes", ORTHOGONAL),
+    ]
+    assert failed(predict(WORLD, head("C3"), encoder("C1"))) == ["inverse temperature equal to the concentration"]
 
 
 def test_margins_come_from_the_vectors_of_this_very_world():

@@ -76,9 +76,12 @@ class CrossEntropy(nn.Module):
     @property
     def case(self) -> str:
         """The case of reizinger2024, Theorem 1C: C1, C2, C3 or C4."""
-        return {(True, True): "C1", (True, False): "C2", (False, True): "C3", (False, False): "C4"}[
-            self.unit_features, self.unit_rows
-        ]
+        return self.case_of(self.unit_features, self.unit_rows)
+
+    @staticmethod
+    def case_of(unit_features: bool, unit_rows: bool) -> str:
+        """The case by what has unit length."""
+        return f"C{1 + 2 * (not unit_features) + (not unit_rows)}"
 
     @property
     def head(self) -> Tensor:

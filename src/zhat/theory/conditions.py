@@ -218,11 +218,11 @@ def _known(thing: object) -> bool:
     return type(thing).__module__.startswith("zhat.dgp")
 
 
-def compares_by_dot(objective: Any) -> bool:
+def compares_by_dot(setting: Setting) -> bool:
     """Whether the objective is InfoNCE with the dot product."""
-    return isinstance(objective, InfoNCE) and isinstance(objective.similarity, Dot)
+    return isinstance(setting.objective, InfoNCE) and isinstance(setting.objective.similarity, Dot)
 
 
-def compares_by_norm(objective: Any) -> bool:
+def compares_by_norm(setting: Setting) -> bool:
     """Whether the objective is InfoNCE with a power of a norm."""
-    return isinstance(objective, InfoNCE) and isinstance(objective.similarity, NegativeLp)
+    return isinstance(setting.objective, InfoNCE) and isinstance(setting.objective.similarity, NegativeLp)

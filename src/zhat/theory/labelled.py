@@ -14,9 +14,19 @@ from zhat.theory.conditions import Setting, last_module, output_elsewhere
 from zhat.theory.heads import affine_spread, diversity_spread, generates
 
 
-def is_case(case: str, objective: object) -> bool:
-    """Whether the objective is a softmax over labels with these normalisations."""
-    return isinstance(objective, CrossEntropy) and objective.case == case
+def is_case(case: str, setting: Setting) -> bool:
+    """Whether this is a softmax over labels with these normalisations, by the loss or by where the encoder ends."""
+    objective = setting.objective
+    if not isinstance(objective, CrossEntropy):
+        return False
+    unit_features = objective.unit_features or (setting.encoder is not None and _ends_unit(setting.encoder))
+    return objective.case_of(unit_features, objective.unit_rows) == case
+
+
+def _ends_unit(encoder: nn.Module) -> bool:
+    """Whether an encoder ends on the unit sphere."""
+    last = last_module(encoder)
+    return isinstance(last, OntoSphere) and not last.learnable and math.isclose(last.space.radius, 1.0)
 
 
 def _occurring(process: Clusters) -> Tensor:
@@ -125,7 +135,7 @@ def unit_output(setting: Setting) -> Answer:
     last = last_module(setting.encoder)
     if not isinstance(last, OntoSphere):
         return output_elsewhere(name, last, "on a sphere")
-    if last.learnable or not math.isclose(last.space.radius, 1.0):
+    if not _ends_unit(setting.encoder):
         return Answer(name, "no", f"the encoder ends on {last.space}, while the loss compares unit vectors")
     return _dimension(name, last.space.dim, setting, f"it ends on {last.space}")
 

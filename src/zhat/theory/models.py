@@ -8,9 +8,9 @@ from zhat.results import Answer
 from zhat.theory.conditions import Setting
 
 
-def compares_models(objective: object) -> bool:
+def compares_models(setting: Setting) -> bool:
     """Whether two models are trained side by side, each with an objective of its own."""
-    return isinstance(objective, Each)
+    return isinstance(setting.objective, Each)
 
 
 def more_labels_than_features(setting: Setting) -> Answer:

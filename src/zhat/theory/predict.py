@@ -40,7 +40,7 @@ def predict(process: Any, objective: Any, encoder: nn.Module | Callable[[], nn.M
         encoder = randomness.build(encoder, 0, "predict")
     setting = Setting(process, objective, encoder)
     for theorem in THEOREMS:
-        if theorem.speaks_of(objective):
+        if theorem.speaks_of(setting):
             scale = theorem.scale(setting)
             up_to = theorem.conclusion
             if up_to is ORTHOGONAL and scale is not None and abs(scale - 1) > 1e-6:

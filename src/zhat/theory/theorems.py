@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from zhat.dgp import Sphere
 from zhat.equivalence import AFFINE, LINEAR, ORTHOGONAL, SCALED_PERMUTATION, SIMILARITY, Equivalence
@@ -22,7 +21,7 @@ class Theorem:
     Attributes:
         name: as the paper calls it.
         cite: key of the paper.
-        speaks_of: whether the theorem is about an objective at all.
+        speaks_of: whether the theorem is about such an objective and output at all.
         conditions: questions about a setting.
         conclusion: the class up to which latents are identified when every answer is yes.
         shift: whether the conclusion leaves an offset free.
@@ -33,7 +32,7 @@ class Theorem:
 
     name: str
     cite: str
-    speaks_of: Callable[[Any], bool]
+    speaks_of: Callable[[Setting], bool]
     conditions: tuple[Callable[[Setting], Answer], ...]
     conclusion: Equivalence
     shift: bool
@@ -71,7 +70,7 @@ THEOREM_2 = Theorem(
 THEOREM_5 = Theorem(
     name="Theorem 5",
     cite="zimmermann2021",
-    speaks_of=lambda objective: c.compares_by_norm(objective) and objective.similarity.p == 2,
+    speaks_of=lambda setting: c.compares_by_norm(setting) and setting.objective.similarity.p == 2,
     conditions=(
         c.latents_in_convex_body,
         c.uniform_marginal,
@@ -93,7 +92,7 @@ THEOREM_5 = Theorem(
 THEOREM_6 = Theorem(
     name="Theorem 6",
     cite="zimmermann2021",
-    speaks_of=lambda objective: c.compares_by_norm(objective) and objective.similarity.p != 2,
+    speaks_of=lambda setting: c.compares_by_norm(setting) and setting.objective.similarity.p != 2,
     conditions=THEOREM_5.conditions,
     conclusion=SCALED_PERMUTATION,
     shift=True,
