@@ -11,10 +11,15 @@ from typer.testing import CliRunner
 from zhat import cli, papers, randomness, runs
 from zhat.citing import keys
 from zhat.dgp import VonMisesFisher
+from zhat.equivalence import AFFINE
 from zhat.experiment import run
+from zhat.experiment.scoring import latents_and_observations, represent
+from zhat.fresh import Fresh
+from zhat.metrics import Recovery
 from zhat.papers import _reizinger2024_figures as figures
 from zhat.papers import reizinger2024 as here
 from zhat.theory import predict
+from zhat.training import train
 
 PAPER = papers.paper("reizinger2024")
 ROWS = {row.name: row for table in PAPER.tables for row in table.rows}
@@ -202,3 +207,21 @@ def test_rows_past_the_paper_are_the_same_worlds_and_numbers():
             if row.process.dim <= 5:  # nothing in the recipe changes what theory says
                 answers, before = (predict(r.process, r.objective, r.encoder).answers for r in (row, theirs))
                 assert [(a.condition, a.holds) for a in answers] == [(a.condition, a.holds) for a in before]
+
+
+def test_at_concentration_50_our_way_gains_on_the_observations_and_the_papers_loses():
+    explained = {}
+    for name in ("R3.10", "R3.10p"):
+        row = ROWS[name]
+        world = replace(row.process, seed=100)
+        z, x = latents_and_observations(world, 8192, 1, "cpu")
+        budget = row.budget("fast" if name.endswith("p") else "paper")
+        narrow = Fresh(row.encoder.make, *row.encoder.args, **dict(row.encoder.kwargs), widths=(100,) * 4)
+        trained = train(
+            narrow, world, row.objective, steps=300, batch=512, lr=budget.lr, schedule=budget.schedule,
+            lr_scale=dict(budget.lr_scale), muon=budget.muon, seed=100,
+        )  # fmt: skip
+        explained[name] = Recovery(AFFINE, repeats=0, shuffles=0)(z, represent(trained.encoder, x)).value
+    linear = Recovery(AFFINE, repeats=0, shuffles=0)(z, x).value
+    assert explained["R3.10"] < linear - 0.2
+    assert explained["R3.10p"] > linear + 0.01
