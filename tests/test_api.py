@@ -16,7 +16,7 @@ PUBLIC = {
     "Clusters Sectors",
     "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented recorded Corpus Windows CentreWords CIFAR10 "
     "Patches",
-    "zhat.encoders": "mlp output OntoBox OntoSphere Pair Towers ContextSum GPT",
+    "zhat.encoders": "mlp residual_mlp Residual output OntoBox OntoSphere Pair Towers ContextSum GPT",
     "zhat.objectives": "InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised InBatchSoftmax "
     "WordSoftmax NegativeSampling NextWord Canonical Candidates AllLabels InBatch Vocabulary Each "
     "from_arrays from_torch from_sklearn from_huggingface "
