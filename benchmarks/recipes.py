@@ -2,7 +2,7 @@
 
 python -m benchmarks.recipes tight       T2.5, smaller: when the loss comes to sharpness 1
 python -m benchmarks.recipes hard        cross-entropy where reizinger2024 fails although the theorem holds
-python -m benchmarks.recipes raw         the same worlds: what the observations themselves tell
+python -m benchmarks.recipes raw         the worlds of its tables: what the observations themselves tell
 python -m benchmarks.recipes bent        T1.11 and T1.12: the loss of the latents themselves
 python -m benchmarks.recipes twenty      twenty dimensions, with the latents as targets and with labels
 python -m benchmarks.recipes turned      the same with a smaller encoder, by Adam and by Muon

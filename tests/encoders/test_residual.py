@@ -20,15 +20,16 @@ def test_it_is_a_linear_map_and_the_network_beside_it():
     assert not line.bias.any()
 
 
+@pytest.mark.parametrize("batch_norm", [False, True])
 @pytest.mark.parametrize("dim", [5, 20])
 @torch.no_grad()
-def test_it_begins_without_folds_where_a_network_alone_has_some(dim):
+def test_it_begins_without_folds_where_a_network_alone_has_some(dim, batch_norm):
     x = torch.nn.functional.normalize(torch.randn(3000, dim, generator=torch.Generator().manual_seed(0)), dim=-1)
     apart = torch.cdist(x, x)
     far = apart > apart.median()
     least = {}
     for make in (residual_mlp, mlp):
-        h = make(dim, dim, seed=0)(x)
+        h = make(dim, dim, batch_norm=batch_norm, seed=0)(x)
         h = (h - h.mean(0)) / (h - h.mean(0)).norm(dim=-1).mean()
         least[make] = float(torch.cdist(h, h)[far].min())
     assert least[residual_mlp] > 1.1

@@ -209,7 +209,7 @@ def test_rows_past_the_paper_are_the_same_worlds_and_numbers():
                 assert [(a.condition, a.holds) for a in answers] == [(a.condition, a.holds) for a in before]
 
 
-def test_at_concentration_50_our_way_gains_on_the_observations_and_the_papers_loses():
+def test_at_concentration_50_our_way_is_ahead_from_the_start_and_the_papers_loses_what_observations_have():
     explained = {}
     for name in ("R3.10", "R3.10p"):
         row = ROWS[name]
@@ -223,5 +223,5 @@ def test_at_concentration_50_our_way_gains_on_the_observations_and_the_papers_lo
         )  # fmt: skip
         explained[name] = Recovery(AFFINE, repeats=0, shuffles=0)(z, represent(trained.encoder, x)).value
     linear = Recovery(AFFINE, repeats=0, shuffles=0)(z, x).value
-    assert explained["R3.10"] < linear - 0.2
-    assert explained["R3.10p"] > linear + 0.01
+    assert explained["R3.10"] < linear - 0.3
+    assert explained["R3.10p"] > explained["R3.10"] + 0.3

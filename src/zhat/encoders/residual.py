@@ -41,9 +41,10 @@ def residual_mlp(
 ) -> nn.Sequential:
     r"""`mlp` beside a linear map: $f(x) = A x + b + \mathrm{mlp}(x)$.
 
-    With torch's initial weights `mlp` begins small, so f begins close to an orthogonal map of x. A random network
-    folds: it gives far observations nearly the same representation, and where labels are nearly sure, a loss that
-    tells labels apart hardly unfolds it again. A linear map of full rank folds nothing.
+    `mlp` begins small (by torch's initial weights; with `batch_norm` its last layer is made so), and f begins close to
+    an orthogonal map of x. A random network folds: it gives far observations nearly the same representation, and where
+    labels are nearly sure, a loss that tells labels apart hardly unfolds it again. A linear map of full rank folds
+    nothing.
 
     Args:
         observed: dimension m of the observations.
@@ -70,6 +71,8 @@ def residual_mlp(
 
     def build() -> nn.Sequential:
         net = mlp(observed, dim, widths=widths, slope=slope, batch_norm=batch_norm)
+        if batch_norm:  # which makes up for torch's small initial weights
+            nn.init.normal_(net.get_parameter("last.weight"), std=0.001)
         layers: OrderedDict[str, nn.Module] = OrderedDict(residual=Residual(observed, dim, net))
         if onto is not None:
             layers["onto"] = output(onto)

@@ -75,7 +75,7 @@ class CrossEntropy(nn.Module):
 
     @property
     def case(self) -> str:
-        """The case of reizinger2024, Theorem 1C: C1, C2, C3 or C4."""
+        """The case of reizinger2024, Theorem 1C, by the loss alone: C1, C2, C3 or C4."""
         return self.case_of(self.unit_features, self.unit_rows)
 
     @staticmethod

@@ -14,6 +14,8 @@ KEY = "reizinger2024"
 MIXING = InvertibleMLP(layers=4)
 BATCH = 1024
 FREE, UNIT = Recovery(AFFINE), Recovery(LINEAR)  # free rows of the head: with offset; rows of unit length: without
+HEAD_RATE = (("rows", 5.0),)
+R2_W = "R2 w"
 
 
 def world(
@@ -39,19 +41,15 @@ def encoder(process: Clusters) -> Fresh:
 def budgets(process: Clusters, *, rows: int = 8192, batch: int = BATCH, fast_batch: int = 4096) -> tuple[Budget, ...]:
     """The paper's budget, ours, and one of a few seconds for tests.
 
-    The paper counts epochs, 50,000 of N // 1024 steps each, at least one. Ours has fewer steps at a higher rate that
+    The paper counts epochs, 50,000 of N // batch steps each, at least one. Ours has fewer steps at a higher rate that
     falls to 0, on larger batches, and a head that learns faster than the encoder. Its steps were chosen after R2.1o
     (20,000 before) and R3.3 (6,000 before) had been seen on the seeds of the tables.
     """
     assert process.instances is not None, "settled when made"
-    steps = 50_000 * max(process.instances // BATCH, 1)
+    steps = 50_000 * max(process.instances // batch, 1)
     ours = 6_000 if process.dim < 20 else 12_000
     return (
         Budget("paper", steps, batch, lr=1e-3, precision="tf32", batches=1, rows=rows),
         Budget("fast", ours, fast_batch, 2e-3, Cosine(), lr_scale=HEAD_RATE, precision="tf32", batches=1, rows=rows),
         Budget("smoke", 12, 128, 1e-3, Cosine(), seeds=2, batches=1, rows=512, profile_rows=1024, judged=False),
     )
-
-
-HEAD_RATE = (("rows", 5.0),)
-R2_W = "R2 w"

@@ -54,7 +54,7 @@ FIGURE_1 = Family(
             Fresh(NegativeSampling, 2, NOVELS.words),
             0.001,
         ),
-        words("W2", "2 dimensions, softmax", 2, softmax(2), 0.1, seeds=6),
+        words("W2", "2 dimensions, softmax", 2, softmax(2), 0.1, seeds=16),
         words("W64", "64 dimensions, softmax", 64, softmax(64), 0.1),
     ),
     compare=WordsAgree(frequent=2000, drawn=range(71, 91), consistent=("W2",)),

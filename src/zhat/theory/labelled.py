@@ -121,7 +121,7 @@ def free_output(setting: Setting) -> Answer:
         return Answer(name, "unknown", "no encoder given; it must end in a linear layer")
     last = last_module(setting.encoder)
     if isinstance(last, OntoSphere | OntoBox):
-        return Answer(name, "no", f"the encoder ends on {last.space}; with spheres use unit_features=True")
+        return Answer(name, "no", f"the encoder ends on {last.space}; leave it free, or end on the unit sphere")
     if not isinstance(last, nn.Linear):
         return Answer(name, "unknown", f"zhat cannot tell where {type(last).__name__} ends")
     return _dimension(name, last.out_features, setting, f"it ends in {last.out_features} dimensions")
@@ -136,7 +136,8 @@ def unit_output(setting: Setting) -> Answer:
     if not isinstance(last, OntoSphere):
         return output_elsewhere(name, last, "on a sphere")
     if not _ends_unit(setting.encoder):
-        return Answer(name, "no", f"the encoder ends on {last.space}, while the loss compares unit vectors")
+        where = "a sphere whose radius is trained" if last.learnable else str(last.space)
+        return Answer(name, "no", f"the encoder ends on {where}, while the loss compares unit vectors")
     return _dimension(name, last.space.dim, setting, f"it ends on {last.space}")
 
 

@@ -21,10 +21,11 @@ def predict(process: Any, objective: Any, encoder: nn.Module | Callable[[], nn.M
     Args:
         process: for instance `Pairs(...)` or `Clusters(...)`; of clusters, the vectors of this very world are judged.
         objective: for instance `InfoNCE(...)`, or a `Fresh` one.
-        encoder: a module, or something that makes one; without it the condition on the output space stays open.
+        encoder: a module, or something that makes one. Without it the condition on the output space stays open, and
+            of reizinger2024's cases the one is taken that the loss names.
 
     Returns:
-        The conclusion of the theorem that speaks of this objective, with every condition answered.
+        The conclusion of the theorem that speaks of this objective and output, with every condition answered.
 
     Example:
         >>> from zhat.dgp import InvertibleMLP, Pairs, Sphere, Uniform, VonMisesFisher
