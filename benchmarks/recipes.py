@@ -62,28 +62,27 @@ def tight():
 
 def hard():
     """Instances where reizinger2024 fails although the theorem holds: the paper's way, ours, and ours less one part."""
-    head, cosine = {"rows": 100.0}, {"schedule": Cosine(), "lr": 2e-3}
-    ours = (residual_mlp, False, 0.1, cosine | {"lr_scale": head, "muon": Muon()})
-    encoder, norm, soft, how = ours
-    paper = (mlp, True, 1.0, {"schedule": Constant(), "lr": 1e-3})
+    cosine, head = {"schedule": Cosine(), "lr": 2e-3}, {"lr_scale": {"rows": 100.0}}
+    paper = {"make": mlp, "batch_norm": True, "beta": 1.0, "how": {"schedule": Constant(), "lr": 1e-3}}
+    ours = {"make": residual_mlp, "batch_norm": False, "beta": 0.1, "how": cosine | head | {"muon": Muon()}}
     tried = {
         "the paper's way": paper,
         "ours": ours,
-        "ours, no linear map beside the network": (mlp, norm, soft, how),
-        "ours, batch norm": (encoder, True, soft, how),
-        "ours, logits not soft": (encoder, norm, 1.0, how),
-        "ours, Adam alone": (encoder, norm, soft, cosine | {"lr_scale": head}),
-        "ours, head no faster than the encoder": (encoder, norm, soft, cosine | {"muon": Muon()}),
-        "the paper's way, with the linear map": (residual_mlp, *paper[1:]),
+        "ours, no linear map beside the network": ours | {"make": mlp},
+        "ours, batch norm": ours | {"batch_norm": True},
+        "ours, logits not soft": ours | {"beta": 1.0},
+        "ours, Adam alone": ours | {"how": cosine | head},
+        "ours, head no faster than the encoder": ours | {"how": cosine | {"muon": Muon()}},
+        "the paper's way, with the linear map": paper | {"make": residual_mlp},
     }
     cases = [("kappa = 50", KAPPA_50, name) for name in tried]
     cases += [("10 classes", TEN, name) for name in list(tried)[:3]]
     found = {}
     for where, process, name in cases:
-        make, norm, soft, how = tried[name]
-        objective = Fresh(InstanceDiscrimination, process.dim, process.labels, inverse_temperature=soft)
-        encoder = Fresh(make, process.dim, process.dim, batch_norm=norm)
-        run = train(encoder, process, objective, steps=1500, batch=1024, seed=SEED, **how)
+        way, d = tried[name], process.dim
+        encoder = Fresh(way["make"], d, d, batch_norm=way["batch_norm"])
+        objective = Fresh(InstanceDiscrimination, d, process.labels, inverse_temperature=way["beta"])
+        run = train(encoder, process, objective, steps=1500, batch=1024, seed=SEED, **way["how"])
         found[f"{where}, {name}"] = scores(run, process, R2=R2)
         print(list(found.items())[-1], flush=True)
     return found

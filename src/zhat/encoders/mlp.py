@@ -12,7 +12,6 @@ from torch.nn import functional as F
 from zhat import _checks, randomness
 from zhat.dgp.spaces import Space
 from zhat.encoders.outputs import output
-from zhat.errors import BadInput
 from zhat.kernels import can_normalise, hidden_layers, last_layer, normalised_layer
 
 
@@ -139,8 +138,6 @@ def mlp(
         widths = (10 * observed, *(50 * observed,) * 4, 10 * observed)
     for width in widths:
         _checks.count(width, "widths")
-    if onto is not None and onto.dim != dim:
-        raise BadInput(f"the encoder ends in {dim} dimensions, but {onto!r} has {onto.dim}. Make them agree.")
 
     def build() -> nn.Sequential:
         layers: OrderedDict[str, nn.Module] = OrderedDict()
@@ -153,7 +150,7 @@ def mlp(
                 layers[f"norm{i}"] = Normalised(width, slope)
         layers["last"] = Last(sizes[-1], dim)
         if onto is not None:
-            layers["onto"] = output(onto, learnable=learnable)
+            layers["onto"] = output(onto, dim=dim, learnable=learnable)
         return Layers(layers) if batch_norm else nn.Sequential(layers)
 
     return build() if seed is None else randomness.build(build, seed, "encoder")

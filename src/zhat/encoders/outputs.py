@@ -55,14 +55,17 @@ class OntoBox(nn.Module):
         return f"{self.space}, learnable={self.learnable}"
 
 
-def output(space: Space, *, learnable: bool | None = None) -> nn.Module:
+def output(space: Space, *, dim: int | None = None, learnable: bool | None = None) -> nn.Module:
     """The module that lands on `space`.
 
     Args:
         space: `Sphere`, `Box` or `Real`.
+        dim: dimension of what is to land; None does not compare it with that of the space.
         learnable: train the radius or the bounds; None takes zimmermann2021's choice, which is a fixed radius
             and trained bounds.
     """
+    if dim is not None and space.dim != dim:
+        raise BadInput(f"the encoder ends in {dim} dimensions, but {space!r} has {space.dim}. Make them agree.")
     if isinstance(space, Sphere):
         return OntoSphere(space, learnable=bool(learnable))
     if isinstance(space, Box):

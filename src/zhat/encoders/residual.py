@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from zhat import _checks, randomness
+from zhat import randomness
 from zhat.dgp.spaces import Space
 from zhat.encoders.mlp import Last, mlp
 from zhat.encoders.outputs import output
-from zhat.errors import BadInput
 
 
 class Residual(nn.Module):
@@ -64,10 +63,6 @@ def residual_mlp(
         >>> encoder(torch.zeros(7, 3)).shape
         torch.Size([7, 3])
     """
-    _checks.count(observed, "observed")
-    _checks.count(dim, "dim")
-    if onto is not None and onto.dim != dim:
-        raise BadInput(f"the encoder ends in {dim} dimensions, but {onto!r} has {onto.dim}. Make them agree.")
 
     def build() -> nn.Sequential:
         net = mlp(observed, dim, widths=widths, slope=slope, batch_norm=batch_norm)
@@ -75,7 +70,7 @@ def residual_mlp(
             nn.init.normal_(net.get_parameter("last.weight"), std=0.001)
         layers: OrderedDict[str, nn.Module] = OrderedDict(residual=Residual(observed, dim, net))
         if onto is not None:
-            layers["onto"] = output(onto)
+            layers["onto"] = output(onto, dim=dim)
         return nn.Sequential(layers)
 
     return build() if seed is None else randomness.build(build, seed, "encoder")

@@ -81,7 +81,8 @@ class CrossEntropy(nn.Module):
     @staticmethod
     def case_of(unit_features: bool, unit_rows: bool) -> str:
         """The case by what has unit length."""
-        return f"C{1 + 2 * (not unit_features) + (not unit_rows)}"
+        cases = {(True, True): "C1", (True, False): "C2", (False, True): "C3", (False, False): "C4"}
+        return cases[unit_features, unit_rows]
 
     @property
     def head(self) -> Tensor:
