@@ -24,7 +24,7 @@ PUBLIC = {
     "zhat.kernels": "pairwise_logsumexp hidden_layers last_layer can_normalise normalised_layer",
     "zhat.metrics": "Moments ALIGNABLE Alignment align Agreement r2 pearson spearman Recovery linear_r2 mcc profile "
     "singular_values distance_from_orthogonal Similarity CCA SVCCA PWCCA CKA Procrustes similarities "
-    "linear_r2_both_ways consistency Factor dci mig sap",
+    "linear_r2_both_ways consistency divergence Factor dci mig sap",
     "zhat.training": "train Run Constant Cosine Plateau Annealed Muon",
     "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Family Model "
     "Compared WordsAgree LayersAgree pretrained Paper "

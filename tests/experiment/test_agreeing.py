@@ -52,6 +52,7 @@ class Words(nn.Module):
         self.rows = (
             self.rows @ torch.randn(2, 2, generator=generator) if right else torch.randn(40, 2, generator=generator)
         )
+        self.offsets = torch.zeros(40)
 
     def forward(self, h, batch):
         sign = 5.0 if self.right else -5.0
@@ -72,6 +73,9 @@ def test_of_many_word_models_the_two_of_lowest_loss_are_judged(order):
     assert lowest.mean == pytest.approx(1.0, abs=1e-5)
     assert every.mean < 0.9
     assert found.holds
+    assert "rank correlation of -" in found.claim
+    assert len(every.apart) == 3
+    assert lowest.apart == every.apart[:1]
     two = agree((three[0], three[2]), budget, torch.device("cpu"))
     assert not two.holds
     assert len(two.agreements) == 2

@@ -107,6 +107,14 @@ def test_models_spread_over_an_executor_are_the_same(tmp_path):
     assert [a.values for a in spread.agreements] == [a.values for a in here.agreements]
 
 
+@pytest.mark.gpu
+def test_on_a_gpu_models_are_compared_there(tmp_path):
+    family = replace(FAMILY, compare=replace(FAMILY.compare, least=0.0))
+    *_, last = reproduce(family, budget="short", seeds=3, out=tmp_path, device="cuda")
+    assert [len(a.values) for a in last.agreements] == [3, 1, 3, 1] * 2
+    assert all(0 <= value <= 1 for a in last.agreements for value in a.values)
+
+
 def test_rows_can_be_chosen_and_mistakes_are_told(tmp_path):
     *_, result = reproduce(FAMILY, budget="trial", rows=["W3"], seeds=3, out=tmp_path / "runs")
     assert len(result.rows) == 3

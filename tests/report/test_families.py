@@ -44,6 +44,21 @@ def test_the_table_has_a_column_only_where_there_is_something_to_say():
     assert any("Dotted: before training" in caption for _, caption in plots(replace(RESULT, agreements=fuller)))
 
 
+def test_distances_between_probabilities_have_a_column_and_a_plot_where_pairs_are_many():
+    pairs = (("m0", "m1"), ("m0", "m2"), ("m1", "m2"))
+    every = Agreement("words", "g(y)", pairs, (0.9, 0.5, 0.4), 0.1, (0.7, 0.5), 500, apart=(0.01, 0.0, 2.0))
+    lowest = Agreement("words", "g(y), two", pairs[:1], (0.9,), 0.1, (0.9, 0.9), 500, apart=(0.01,))
+    result = replace(RESULT, agreements=(every, lowest))
+    header, rows = cells(result)
+    assert [dict(zip(header, row, strict=True))["nats apart"] for row in rows] == ["0.0000 to 2.0000", "0.0100"]
+    assert [dict(zip(header, row, strict=True))["lowest and highest pair"] for row in rows] == ["0.4000 to 0.9000", "–"]
+    ((chart, caption),) = plots(result)
+    assert chart.count('class="learned"') == 4  # three pairs, and one in the legend
+    assert "words, all 3 pairs" in caption
+    assert "symmetrised divergence" in page(result)
+    assert "symmetrised divergence" not in page(RESULT)
+
+
 def test_of_many_layers_every_fourth_has_a_curve_and_all_have_a_mean():
     (curves, _), (means, caption) = plots(RESULT)
     assert curves.count("<polyline") == 3

@@ -1,3 +1,5 @@
+from importlib import import_module
+
 import numpy as np
 import pytest
 import torch
@@ -76,6 +78,8 @@ def test_both_roads_lead_to_the_planted_map():
     assert pair.residual < 1e-10
     assert pair.heads_r2 == pytest.approx(1)
     assert pair.features_r2 == pytest.approx(1)
+    assert pair.apart < 1e-12
+    assert "nats apart" in str(pair)
     assert from_json(to_json(pair)) == pair
 
 
@@ -86,9 +90,21 @@ def test_models_that_differ_disagree():
     assert pair.disagreement > 0.3
     assert pair.residual > 0.3
     assert pair.heads_r2 < 0.5 < pair.features_r2
+    assert pair.apart > 0.5
     noisy = compare_models(*models(noise=1.0)[:4])
     assert noisy.residual < 1e-10  # heads know nothing of the noise
     assert 0.2 < noisy.features_r2 < 0.99
+    assert noisy.apart > 0.05
+
+
+def test_probabilities_are_compared_on_rows_from_all_over(monkeypatch):
+    g_one, g_two, f_one, f_two, _ = models(n=1000)
+    f_two[700:] = 0  # the models differ towards the end
+    whole = compare_models(g_one, g_two, f_one, f_two).apart
+    monkeypatch.setattr(import_module("zhat.theory.diversity"), "READ", 300)
+    part = compare_models(g_one, g_two, f_one, f_two).apart
+    assert part == pytest.approx(whole, rel=0.2)
+    assert part != whole
 
 
 def test_without_diversity_there_is_no_map_from_heads():
@@ -97,7 +113,8 @@ def test_without_diversity_there_is_no_map_from_heads():
     assert (pair.from_heads, pair.disagreement, pair.heads_r2) == (None, None, None)
     assert np.allclose(pair.from_features, a)
     assert "none: no set of labels has an invertible L in both heads" in str(pair)
-    assert compare_models(*models()[:2]).from_features is None
+    alone = compare_models(*models()[:2])
+    assert (alone.from_features, alone.apart) == (None, None)
 
 
 def test_float32_and_large_maps_are_printed_in_short():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from scipy import stats
 from torch import Tensor, nn
 
 from zhat import randomness
@@ -18,7 +19,7 @@ from zhat.equivalence import LINEAR
 from zhat.errors import BadInput, MissingExtra
 from zhat.experiment.family import Compared, Model, mean_loss
 from zhat.experiment.settings import Budget
-from zhat.metrics import CCA, Moments, align
+from zhat.metrics import CCA, Moments, align, divergence
 from zhat.metrics.similarity import principal_components
 from zhat.results import Agreement, WordMap
 
@@ -29,7 +30,7 @@ class WordsAgree:
 
     Theory speaks of models with equal probabilities, and trainings may end in different minima. Of more than two models
     of a row, the two with the lowest loss on training rows are therefore compared as well, drawn and judged; the mean
-    over all pairs stands beside.
+    over all pairs stands beside, and how far apart the probabilities of each pair are.
 
     Attributes:
         frequent: compare so many of the most frequent words; fewer where the vocabulary has fewer.
@@ -57,12 +58,13 @@ class WordsAgree:
             contexts = row.process.held_out.sample(budget.rows, generator=randomness.generator(0, "compare", device))
             words = [m.objective.rows.detach().to(device)[1 : self.frequent + 1] for m in mine]
             f = [m.encoder(contexts.x[0]).detach() for m in mine]
+            apart = _apart(f, mine)
             for what, sides in ((f"{len(words[0]):,} words, g(y)", words), ("held-out contexts, f(x)", f)):
                 pairs = [_cca(a, b) for a, b in combinations(sides, 2)]
-                agreements.append(_agreement(row.title, what, mine, pairs))
+                agreements.append(replace(_agreement(row.title, what, mine, pairs), apart=apart))
                 if len(mine) > 2:
                     lowest = f"{what}, the two lowest losses of {len(mine)}"
-                    agreements.append(_agreement(row.title, lowest, mine[:2], pairs[:1]))
+                    agreements.append(replace(_agreement(row.title, lowest, mine[:2], pairs[:1]), apart=apart[:1]))
             if words[0].shape[1] == 2 and len(mine) > 1:
                 names = [row.process.corpus.vocabulary[i] for i in self.drawn]
                 places = [i - 1 for i in self.drawn]
@@ -80,7 +82,24 @@ class WordsAgree:
         return all(a.mean >= self.least for a in judged.values()) if judged else None, (
             f"mean CCA of the words of models trained apart: {said}. At least {self.least} is asked of those whose "
             "objective has the canonical form, of the two lowest losses where more than two were trained"
+            + "".join(_nearer(a) for a in of_words if len(a.values) > 2)
         )
+
+
+def _apart(f: Sequence[Tensor], models: Sequence[Model]) -> tuple[float, ...]:
+    """How far apart the probabilities of every pair of word models are; offsets are one more column."""
+    ones = f[0].new_ones(len(f[0]), 1)
+    heads = [torch.cat([m.objective.rows, m.objective.offsets[:, None]], 1).detach().to(ones) for m in models]
+    found = divergence([torch.cat([each, ones], 1) for each in f], heads)
+    return tuple(float(found[i, j]) for i, j in combinations(range(len(f)), 2))
+
+
+def _nearer(agreement: Agreement) -> str:
+    rank = stats.spearmanr(agreement.apart, agreement.values).statistic
+    return (
+        f". Over all {len(agreement.values)} pairs of {agreement.group}, mean CCA and the distance between the "
+        f"probabilities of the two have a rank correlation of {rank:.2f}"
+    )
 
 
 def word_map(title: str, words: Sequence[str], places: Sequence[int], first: Tensor, second: Tensor) -> WordMap:

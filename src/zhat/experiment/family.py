@@ -177,7 +177,9 @@ def compare_family(
         models = tuple(_read(row, seed, row.budget(budget), home) for row, seed in wanted)
         records = tuple(finished[k] for k in sorted(finished))
     for model in models:
-        model.encoder.to(where)
+        for part in (model.encoder, model.objective):
+            if isinstance(part, nn.Module):
+                part.to(where)
     yield result(family.compare(models, chosen[0].budget(budget), where), records)
 
 

@@ -4,6 +4,7 @@ from zhat.metrics.agreement import Agreement, pearson, r2, spearman
 from zhat.metrics.alignment import ALIGNABLE, Alignment, align
 from zhat.metrics.decoding import Factor
 from zhat.metrics.disentanglement import dci, mig, sap
+from zhat.metrics.divergence import divergence
 from zhat.metrics.moments import Moments
 from zhat.metrics.recovery import (
     Recovery,
@@ -40,6 +41,7 @@ __all__ = [
     "similarities",
     "linear_r2_both_ways",
     "consistency",
+    "divergence",
     "Factor",
     "dci",
     "mig",

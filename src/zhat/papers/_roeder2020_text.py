@@ -53,6 +53,7 @@ FIGURE_1 = Family(
             2,
             Fresh(NegativeSampling, 2, NOVELS.words),
             0.001,
+            seeds=16,
         ),
         words("W2", "2 dimensions, softmax", 2, softmax(2), 0.1, seeds=16, lr=0.05),
         words("W64", "64 dimensions, softmax", 64, softmax(64), 0.1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from itertools import groupby
 
 from markupsafe import Markup
@@ -27,13 +28,16 @@ def cells(result: FamilyResult) -> tuple[list[str], list[list[str]]]:
         "chance",
         "rows compared",
     ]
+    apart = any(a.apart for a in result.agreements)
+    header += ["nats apart"] if apart else []
     untrained = any(a.untrained is not None for a in result.agreements)
     header += ["before training"] if untrained else []
     header += ["the notebook's average", "published"] if published else []
     rows = []
     for a in result.agreements:
-        ends = [f"{min(a.values):.4f} to {max(a.values):.4f}"] if pairs else []
+        ends = [_range(a.values) if len(a.values) > 1 else "–"] if pairs else []
         row = [a.group, a.name, _mean(a), *ends, f"{a.chance:.4f}", f"{a.n:,}"]
+        row += [_range(a.apart)] if apart else []
         row += [_number(a.untrained)] if untrained else []
         row += [_number(a.by_paper), _number(a.published, 2)] if published else []
         rows.append(row)
@@ -56,6 +60,12 @@ def plots(result: FamilyResult) -> list[tuple[str, str]]:
             out.append((figures.words(drawn.words, drawn.first, second, when), caption))
     groups = {group: list(found) for group, found in groupby(result.agreements, lambda a: a.group)}
     for group, found in groups.items():
+        clouds = [a for a in found if len(a.apart) > 2]
+        if clouds:
+            pairs = [(a.name, a.apart, a.values) for a in clouds]
+            chart = figures.points(pairs, "nats between probabilities", result.score, level=clouds[0].chance)
+            said = "how alike, by how far apart the probabilities of the two models are"
+            out.append((chart, f"{group}, all {len(clouds[0].apart)} pairs: {said}."))
         shown = found[:: 4 if len(found) > MANY else 1]
         if len(shown[0].coefficients) < 3:
             continue
@@ -86,6 +96,7 @@ def page(result: FamilyResult, summary: str) -> str:
             "summary": summary,
             "plots": [(Markup(chart), caption) for chart, caption in plots(result)],
             "words": bool(result.words),
+            "apart": any(a.apart for a in result.agreements),
             "header": header,
             "rows": rows,
             "losses": [Markup(figures.lines([curve], "step", "loss")) for curve in curves],
@@ -99,6 +110,12 @@ def _mean(agreement: Agreement) -> str:
     if len(agreement.values) == 1:
         return f"{agreement.mean:.4f}"
     return f"{agreement.mean:.4f} ± {statistics.stdev(agreement.values):.4f}"
+
+
+def _range(values: Sequence[float]) -> str:
+    if len(values) < 2:
+        return _number(values[0] if values else None)
+    return f"{min(values):.4f} to {max(values):.4f}"
 
 
 def _number(value: float | None, digits: int = 4) -> str:

@@ -133,6 +133,37 @@ def lines(
     return _svg(width, height, body, f"{y_name} against {x_name}")
 
 
+def points(
+    series: Sequence[tuple[str, Sequence[float], Sequence[float]]], x_name: str, y_name: str, *, level: float
+) -> str:
+    """At most two clouds `(name, x, y)` over a logarithmic axis, y from 0 to 1: dots and rings; and a chance level."""
+    width, height = 460.0, 270.0
+    least = min((v for _, a, _ in series for v in a if v > 0), default=1.0)
+    logs = [[math.log10(max(v, least)) for v in a] for _, a, _ in series]
+    x = Axis(*_around([v for a in logs for v in a]), 58, width - 26)
+    y = Axis(0.0, 1.0, height - 42, 22)
+    body = [_line(x.start, y(t), x.end, y(t), "grid") for t in y.ticks()]
+    body += [_text(x.start - 6, y(t) + 4, f"{t:g}", anchor="end") for t in y.ticks()]
+    powers = range(math.ceil(x.low), math.floor(x.high) + 1)
+    body += [_line(x(p), y.start, x(p), y.end, "grid") for p in powers]
+    body += [_text(x(p), height - 24, f"{10.0**p:g}") for p in powers]
+    body += [
+        _line(x.start, y(level), x.end, y(level), "mark"),
+        _text(x.start + 4, y(level) - 5, "chance", anchor="start"),
+    ]
+    step = 28 + 6.0 * max(len(name) for name, _, _ in series)
+    for i, ((name, _, b), a) in reversed(list(enumerate(zip(series, logs, strict=True)))):
+        kind, left = ("learned", "raw")[i], x.end - step * (len(series) - i)
+        body += [f'<circle class="{kind}" cx="{x(u):.1f}" cy="{y(v):.1f}" r="3"/>' for u, v in zip(a, b, strict=True)]
+        body += [
+            f'<circle class="{kind}" cx="{left + 6:.1f}" cy="8" r="3"/>',
+            _text(left + 16, 12, name, anchor="start"),
+        ]
+    body.append(_text((x.start + x.end) / 2, height - 6, x_name, kind="label"))
+    body.append(_text(14, (y.start + y.end) / 2, y_name, kind="label", turn=True))
+    return _svg(width, height, body, f"{y_name} against {x_name}")
+
+
 @dataclass(frozen=True)
 class Pair:
     """A row of a table: our seeds beside the published mean and standard deviation."""

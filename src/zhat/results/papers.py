@@ -201,6 +201,7 @@ class Agreement:
         published: the published mean, where there is one.
         by_paper: the average over pairs as the paper takes it, where that differs.
         untrained: the mean over pairs of the same models before training, where that was read.
+        apart: symmetrised divergence of the probabilities of each pair in nats, where that was read.
     """
 
     group: str
@@ -213,6 +214,7 @@ class Agreement:
     published: float | None = None
     by_paper: float | None = None
     untrained: float | None = None
+    apart: tuple[float, ...] = ()
 
     @property
     def mean(self) -> float:

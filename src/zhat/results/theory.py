@@ -216,6 +216,8 @@ class ModelPair:
         heads_r2: R2 of the second model's features from A and the first model's, on held-out rows.
         features_r2: the same of B.
         n: held-out rows.
+        apart: symmetrised divergence of the two models' probabilities in nats, a mean over rows; 0 is what theory asks
+            for. None without features.
     """
 
     first: Diversity
@@ -228,9 +230,12 @@ class ModelPair:
     heads_r2: float | None
     features_r2: float | None
     n: int | None
+    apart: float | None = None
 
     def __str__(self) -> str:
         lines = ["first head", *_indented(str(self.first)), "second head", *_indented(str(self.second))]
+        if self.apart is not None:
+            lines.append(f"probabilities      {self.apart:.4g} nats apart (symmetrised divergence)")
         if self.from_heads is None:
             lines.append("map from heads     none: no set of labels has an invertible L in both heads")
         else:

@@ -18,10 +18,12 @@ from torch import Tensor
 from zhat import _checks, randomness
 from zhat.equivalence import LINEAR
 from zhat.errors import BadInput
-from zhat.metrics import Alignment, Recovery, align
+from zhat.metrics import Alignment, Recovery, align, divergence
 from zhat.metrics.pairing import halves
 from zhat.results import Diversity, ModelPair
 from zhat.theory.heads import affine_spread
+
+READ = 20_000  # rows on which probabilities are compared
 
 
 def diversity(head: Any, candidates: Any = None, *, sets: int = 50, seed: int = 0) -> Diversity:
@@ -63,7 +65,7 @@ def compare_models(
     $$f_2 = A f_1, \qquad A = (L_1 L_2^{-1})^\top \text{ for the pairs of labels with the best conditioned } L_1, L_2$$
 
     and $f_2 \approx B f_1$ by least squares without an offset, on a random half of the rows. Where both models have the
-    same conditional distribution and are diverse, A = B.
+    same conditional distribution and are diverse, A = B. How far those distributions are apart stands beside.
 
     Args:
         first_head: g of the first model, `(labels, M)`.
@@ -93,7 +95,7 @@ def compare_models(
             from_heads, condition = torch.linalg.solve(b, a), float(worse[best])  # A^T L2 = L1, transposed
             centred_one, centred_two = (g.double() - g.double().mean(0) for g in (one, two))
             residual = float((centred_two @ from_heads - centred_one).norm() / centred_one.norm())
-    from_features = read_features = read_heads = rows = None
+    from_features = read_features = read_heads = rows = differ = None
     if first_features is not None and second_features is not None:
         for features, name in ((first_features, "first_features"), (second_features, "second_features")):
             if _checks.matrix(features[:1], name).shape[1] != one.shape[1]:
@@ -105,6 +107,7 @@ def compare_models(
         metric, rows = Recovery(LINEAR), read.n
         read_features = metric.of(fit, read).value
         from_features = align(fit, LINEAR).matrix.cpu()
+        differ = _apart(one, two, first_features, second_features)
         if from_heads is not None:
             by_heads = Alignment(from_heads.to(read.zh), torch.zeros_like(read.mean_z), LINEAR)
             read_heads = float(metric.agreement(read, by_heads).mean())
@@ -122,7 +125,14 @@ def compare_models(
         heads_r2=read_heads,
         features_r2=read_features,
         n=rows,
+        apart=differ,
     )
+
+
+def _apart(first_head: Tensor, second_head: Tensor, first_features: Any, second_features: Any) -> float:
+    """Divergence of two models' probabilities, on at most `READ` rows evenly spread over the features."""
+    step = -(-len(first_features) // READ)
+    return float(divergence([first_features[::step], second_features[::step]], [first_head, second_head])[0, 1])
 
 
 def _rows(matrix: Tensor | None) -> tuple[tuple[float, ...], ...] | None:
