@@ -93,6 +93,40 @@ def swept(part, key="zimmermann2021", readings=()):
     return "\n".join([*rows, "", f"{summary(result)} {how(result, 'fast')}"])
 
 
+def words():
+    """Figure 1 of roeder2020: all pairs of models, the two of lowest loss, those with nearly equal probabilities."""
+    rows = [
+        "| models | what | all pairs: mean, lowest to highest | the two lowest losses | pairs less than 0.01 nats apart "
+        "| chance |",
+        "|---|---|---|---|---|---|",
+    ]
+    for budget, said in (("fast", ""), ("paper+W2n", ", budget `paper`")):
+        result = result_of("roeder2020", "figure-1", budget)
+        lowest = {(a.group, a.name.split(", the two")[0]): a for a in result.agreements if "lowest" in a.name}
+        for a in result.agreements:
+            if "lowest" in a.name:
+                continue
+            best = lowest.get((a.group, a.name))
+            near = [value for value, apart in zip(a.values, a.apart, strict=True) if apart < 0.01]
+            every = f"{a.mean:.3f}" + (f", {min(a.values):.3f} to {max(a.values):.3f}" if len(a.values) > 1 else "")
+            rows.append(
+                f"| {a.group}{said} | {a.name} | {every} | {'–' if best is None else f'{best.mean:.3f}'} | "
+                f"{f'{len(near)} of {len(a.values)}, at least {min(near):.3f}' if near else 'none'} | {a.chance:.3f} |"
+            )
+    result = result_of("roeder2020", "figure-1")
+    about = result.provenance
+    return "\n".join(
+        [
+            *rows,
+            "",
+            f"{summary(result)} {len(result.rows)} models, on {about['device']}, torch {about['torch']}, commits "
+            f"{about['commit']}. Command: `zhat reproduce roeder2020 --figure 1 --data DIR`; the last two rows: `zhat "
+            "reproduce roeder2020 --figure 1 --row W2n --budget paper --seeds 16 --data DIR`. Every pair: "
+            "`results/roeder2020/figure-1/`.",
+        ]
+    )
+
+
 def layers():
     """Figure 4 of roeder2020: every fourth layer from the last, as trained and before training."""
     result = result_of("roeder2020", "figure-4")
@@ -177,7 +211,10 @@ MEASURED = (
     *(("zimmermann2021", part) for part in ("table-1", "table-2", "figure-2")),
     *(("reizinger2024", part) for part in ("table-2", "table-3", "table-5", "table-2p", "table-3p")),
     *(("reizinger2024", f"figure-{panel}") for panel in PANELS),
-    *(("roeder2020", part) for part in ("figure-2", "figure-2v", "figure-3b", "figure-3c", "figure-3d", "figure-4")),
+    *(
+        ("roeder2020", part)
+        for part in ("figure-1", "figure-2", "figure-2v", "figure-3b", "figure-3c", "figure-3d", "figure-4")
+    ),
 )
 
 
@@ -296,7 +333,7 @@ PAGES = {
         "figure-2v": lambda: swept("figure-2v", "roeder2020", OF_SECTORS),
         **{f"figure-3{x}": lambda x=x: swept(f"figure-3{x}", "roeder2020", OF_PATCHES) for x in "bcd"},
     },
-    "docs/roeder2020_text.md": {"figure-4": layers},
+    "docs/roeder2020_text.md": {"figure-1": words, "figure-4": layers},
 }
 
 

@@ -17,8 +17,9 @@ from tests.test_results import record
 from zhat import cli, runs
 from zhat._version import __version__
 from zhat.cli import audit, listing
+from zhat.cli.reproduce import _executor
 from zhat.encoders import mlp
-from zhat.errors import BadInput, Diverged, MissingExtra
+from zhat.errors import BadInput, Diverged, MissingExtra, RunFailed
 from zhat.results import from_json
 
 ROOT = Path(__file__).parent.parent
@@ -166,6 +167,14 @@ MISTAKES = [
     (["reproduce", "zimmermann2021", "--row", "T1.1", "--budget", "smoke", "--out", "{file}/x"], "cannot write to"),
     (["nonsense"], "No such command"),
 ]
+
+
+def test_a_worker_that_is_killed_gets_a_sentence():
+    with (
+        pytest.raises(RunFailed, match="one of 2 processes ended before its work was done"),
+        _executor("processes:2") as pool,
+    ):
+        pool.submit(os._exit, 9).result()
 
 
 @pytest.mark.parametrize(("words", "sentence"), MISTAKES, ids=lambda v: " ".join(v) if isinstance(v, list) else "")

@@ -123,6 +123,18 @@ def test_provenance_names_versions_device_and_commit():
         assert about["commit"]
 
 
+def test_several_runs_say_each_thing_once():
+    first = {"commit": "a", "date": "2026-01-02 10:00 UTC", "torch": "2"}
+    second = {"commit": "b", "date": "2026-01-01 10:00 UTC", "torch": "2", "command": ""}
+    assert runs.assembled([first, second, first]) == {
+        "assembled with": runs.version(),
+        "commit": "a; b",
+        "date": "2026-01-01 10:00 UTC to 2026-01-02 10:00 UTC",
+        "torch": "2",
+    }
+    assert runs.assembled([]) == {"assembled with": runs.version()}
+
+
 def test_a_run_that_lost_its_run_json_is_not_left_out_silently(tmp_path):
     folder = written(tmp_path / "my.drafts")
     (folder / "run.json").unlink()

@@ -24,7 +24,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -177,6 +177,18 @@ def provenance(device: torch.device | str) -> dict[str, Any]:
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
     }
+
+
+def assembled(provenances: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What several runs say of themselves, and this version of zhat; where they differ, each thing they say."""
+    found: dict[str, list[str]] = {}
+    for provenance in provenances:
+        for key, value in provenance.items():
+            if value and str(value) not in found.setdefault(key, []):
+                found[key].append(str(value))
+    if len(found.get("date", [])) > 1:
+        found["date"] = [f"{min(found['date'])} to {max(found['date'])}"]
+    return {"assembled with": version(), **{key: "; ".join(values) for key, values in found.items()}}
 
 
 def version() -> str:

@@ -81,6 +81,24 @@ def test_of_many_word_models_the_two_of_lowest_loss_are_judged(order):
     assert len(two.agreements) == 2
 
 
+@pytest.mark.parametrize(("judged", "rows"), [(True, 20_000), (False, 400)])
+def test_losses_are_compared_on_as_many_training_rows_as_it_takes(judged, rows):
+    class Counted(Contexts):
+        drawn = 0
+        held_out = property(lambda self: Contexts())
+
+        def sample(self, n, *, generator):
+            self.drawn += n
+            return super().sample(n, generator=generator)
+
+    process = Counted()
+    row = Row("W", "words", process, Fresh(nn.Identity), None, (BUDGET,))
+    two = tuple(Model(f"m{i}", nn.Identity(), Words(True, seed=i), row) for i in range(2))
+    agree = WordsAgree(frequent=30, drawn=range(1, 4), consistent=("W",), read=20_000)
+    agree(two, replace(BUDGET, rows=400, judged=judged), torch.device("cpu"))
+    assert process.drawn == 2 * (rows - rows % min(rows, 8192))
+
+
 class Layered(nn.Module):
     """Four layers: those of another model, mapped linearly, with more and more noise towards the first."""
 

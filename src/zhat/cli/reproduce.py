@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from zhat.cli.door import app, door
-from zhat.errors import BadInput, MissingExtra, NothingFinished, UnknownName
+from zhat.errors import BadInput, MissingExtra, NothingFinished, RunFailed, UnknownName
 
 
 @app.command()
@@ -152,11 +152,17 @@ def _executor(where: str | None) -> Iterator[Any]:
         return
     kind, _, rest = where.partition(":")
     if kind == "processes" and rest.isdigit() and int(rest) > 0:
-        from concurrent.futures import ProcessPoolExecutor
+        from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
         from multiprocessing import get_context
 
-        with ProcessPoolExecutor(int(rest), mp_context=get_context("spawn")) as pool:
-            yield pool
+        try:
+            with ProcessPoolExecutor(int(rest), mp_context=get_context("spawn")) as pool:
+                yield pool
+        except BrokenExecutor:
+            raise RunFailed(
+                f"one of {rest} processes ended before its work was done; the system may have stopped it for want of "
+                "memory. What is finished is kept: give the same command again, with fewer processes."
+            ) from None
     elif kind == "dask" and rest.startswith("//"):
         try:
             from distributed import Client

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass, replace
@@ -161,7 +162,7 @@ def compare_family(
             claim=_said(compared, budget, judged),
             seconds=sum(r.seconds for r in records),
             settings={row.name: row.settings(row.budget(budget)) for row in family.needed(chosen)},
-            provenance={"assembled with": runs.version(), **(records[-1].provenance if records else {})},
+            provenance=runs.assembled(record.provenance for record in records),
             notes=notes,
         )
 
@@ -266,7 +267,9 @@ def finish(
             provenance=runs.provenance(device),
             seconds=trained.seconds,
             curve=trained.curves[0],
-            loss=mean_loss(encoder, objective, row.process.held_out, budget, device),
+            loss=mean_loss(
+                encoder, objective, row.process.held_out, device, batch=budget.batch, batches=budget.batches
+            ),
         )
         runs.write(folder, about, encoder, objective)
         checkpoint.unlink(missing_ok=True)
@@ -274,14 +277,13 @@ def finish(
 
 
 @torch.no_grad()
-def mean_loss(encoder: nn.Module, objective: Any, process: Any, budget: Budget, device: torch.device) -> float:
-    """The loss on rows of a process, the mean over `budget.batches` batches, the same ones for every model."""
+def mean_loss(
+    encoder: nn.Module, objective: Any, process: Any, device: torch.device, *, batch: int, batches: int
+) -> float:
+    """The loss on rows of a process, the mean over batches, the same ones for every model."""
     generator = randomness.generator(0, "score", device)
-    losses = []
-    for _ in range(budget.batches):
-        batch = process.sample(budget.batch, generator=generator)
-        losses.append(float(objective(encoder(batch.x[0])[None], batch)))
-    return sum(losses) / len(losses)
+    drawn = (process.sample(batch, generator=generator) for _ in range(batches))
+    return statistics.fmean(float(objective(encoder(rows.x[0])[None], rows)) for rows in drawn)
 
 
 def _read(row: Row, seed: int, budget: Budget, home: Path) -> Model:

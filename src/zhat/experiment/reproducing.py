@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import replace
 from functools import lru_cache
@@ -191,7 +191,7 @@ def _assemble(
             for row in (*part.needed(ready), *ready)
             if (row.same_as or row.name) in finished
         },
-        "provenance": _provenance(records for records in finished.values()),
+        "provenance": runs.assembled(r.provenance for records in finished.values() for r in records),
         "notes": notes,
     }
     if isinstance(part, Table):
@@ -336,17 +336,3 @@ def _measured(
         high=100 * max(highs) if highs else None,
         verdict=verdict(published, values, failure=failure) if published is not None and judged else "",
     )
-
-
-def _provenance(every: Iterable[Sequence[Record]]) -> dict[str, Any]:
-    """What the runs say of themselves; where they differ, each thing they say."""
-    found: dict[str, list[str]] = {}
-    for records in every:
-        for record in records:
-            for key, value in record.provenance.items():
-                if value and str(value) not in found.setdefault(key, []):
-                    found[key].append(str(value))
-    if len(found.get("date", [])) > 1:
-        found["date"] = [f"{min(found['date'])} to {max(found['date'])}"]
-    out = {key: values[0] if len(values) == 1 else "; ".join(values) for key, values in found.items()}
-    return {"assembled with": runs.version(), **out}
