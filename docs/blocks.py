@@ -96,8 +96,8 @@ def swept(part, key="zimmermann2021", readings=()):
 def words():
     """Figure 1 of roeder2020: all pairs of models, the two of lowest loss, those with nearly equal probabilities."""
     rows = [
-        "| models | what | all pairs: mean, lowest to highest | the two lowest losses | pairs less than 0.01 nats apart "
-        "| chance |",
+        "| models | what | all pairs: mean, lowest to highest | the two lowest losses | pairs less than 0.01 nats apart"
+        " | chance |",
         "|---|---|---|---|---|---|",
     ]
     for budget, said in (("fast", ""), ("paper+W2n", ", budget `paper`")):

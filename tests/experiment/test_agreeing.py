@@ -96,7 +96,7 @@ def test_losses_are_compared_on_as_many_training_rows_as_it_takes(judged, rows):
     two = tuple(Model(f"m{i}", nn.Identity(), Words(True, seed=i), row) for i in range(2))
     agree = WordsAgree(frequent=30, drawn=range(1, 4), consistent=("W",), read=20_000)
     agree(two, replace(BUDGET, rows=400, judged=judged), torch.device("cpu"))
-    assert process.drawn == 2 * (rows - rows % min(rows, 8192))
+    assert process.drawn == 2 * (rows - rows % min(rows, 1024))
 
 
 class Layered(nn.Module):

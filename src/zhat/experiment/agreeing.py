@@ -37,7 +37,7 @@ class WordsAgree:
         drawn: numbers of the words that the figure shows, for models of two dimensions.
         consistent: rows whose objective is the canonical form; the claim is about them.
         least: the mean CCA that counts as agreement.
-        read: training rows on which losses are compared, in batches of 8,192. Minima may differ by a thousandth of a
+        read: training rows on which losses are compared, in batches of 1,024. Minima may differ by a thousandth of a
             nat, which a few batches do not tell. Budgets that judge nothing read `budget.rows`.
     """
 
@@ -77,7 +77,7 @@ class WordsAgree:
     def _by_loss(self, models: Sequence[Model], row: Row, budget: Budget, device: torch.device) -> list[Model]:
         """Models of a row, that of the lowest loss on training rows first."""
         rows = self.read if budget.judged else budget.rows
-        batch = min(rows, 8192)
+        batch = min(rows, 1024)
         how = {"batch": batch, "batches": rows // batch}
         return sorted(models, key=lambda m: mean_loss(m.encoder, m.objective, row.process, device, **how))
 
