@@ -84,15 +84,23 @@ class WordsAgree:
     def _claim(self, by_row: dict[str, list[Model]], agreements: Sequence[Agreement]) -> tuple[bool | None, str]:
         titles = {m.row.title for name in self.consistent for m in by_row.get(name, []) if m.row is not None}
         of_words = [a for a in agreements if "g(y)" in a.name]
-        judged = {a.group: a for a in of_words if a.group in titles}  # the last of a group is that of the lowest losses
-        said = "; ".join(
-            f"{a.mean:.3f} for {a.group}{' (the two lowest losses)' if 'lowest' in a.name else ''}" for a in of_words
-        )
-        return all(a.mean >= self.least for a in judged.values()) if judged else None, (
-            f"mean CCA of the words of models trained apart: {said}. At least {self.least} is asked of those whose "
-            "objective has the canonical form, of the two lowest losses where more than two were trained"
-            + "".join(_nearer(a) for a in of_words if len(a.values) > 2)
-        )
+        groups = {
+            title: [a for a in of_words if a.group == title] for title in dict.fromkeys(a.group for a in of_words)
+        }
+        judged = [groups[title][-1].mean for title in titles]  # the last of a group is that of the lowest losses
+        asked = f". At least {self.least} is asked of {', '.join(sorted(titles))}" if titles else ""
+        said = "; ".join(_said(title, *found) for title, found in groups.items())
+        return min(judged) >= self.least if judged else None, f"mean CCA of words: {said}{asked}"
+
+
+def _said(title: str, every: Agreement, lowest: Agreement | None = None) -> str:
+    if lowest is None:
+        return f"{every.mean:.3f} for {title}"
+    rank = stats.spearmanr(every.apart, every.values).statistic
+    return (
+        f"{lowest.mean:.3f} for {title} (the two lowest losses; all {len(every.values)} pairs: {every.mean:.3f}, rank "
+        f"correlation with the distance between probabilities {rank:.2f})"
+    )
 
 
 def _apart(f: Sequence[Tensor], models: Sequence[Model]) -> tuple[float, ...]:
@@ -101,14 +109,6 @@ def _apart(f: Sequence[Tensor], models: Sequence[Model]) -> tuple[float, ...]:
     heads = [torch.cat([m.objective.rows, m.objective.offsets[:, None]], 1).detach().to(ones) for m in models]
     found = divergence([torch.cat([each, ones], 1) for each in f], heads)
     return tuple(float(found[i, j]) for i, j in combinations(range(len(f)), 2))
-
-
-def _nearer(agreement: Agreement) -> str:
-    rank = stats.spearmanr(agreement.apart, agreement.values).statistic
-    return (
-        f". Over all {len(agreement.values)} pairs of {agreement.group}, mean CCA and the distance between the "
-        f"probabilities of the two have a rank correlation of {rank:.2f}"
-    )
 
 
 def word_map(title: str, words: Sequence[str], places: Sequence[int], first: Tensor, second: Tensor) -> WordMap:
