@@ -78,7 +78,7 @@ def test_both_roads_lead_to_the_planted_map():
     assert pair.residual < 1e-10
     assert pair.heads_r2 == pytest.approx(1)
     assert pair.features_r2 == pytest.approx(1)
-    assert pair.apart < 1e-12
+    assert pair.apart < 1e-12 < 0.5 < pair.apart_by_chance
     assert "nats apart" in str(pair)
     assert from_json(to_json(pair)) == pair
 
@@ -90,7 +90,7 @@ def test_models_that_differ_disagree():
     assert pair.disagreement > 0.3
     assert pair.residual > 0.3
     assert pair.heads_r2 < 0.5 < pair.features_r2
-    assert pair.apart > 0.5
+    assert 0.5 * pair.apart_by_chance < pair.apart
     noisy = compare_models(*models(noise=1.0)[:4])
     assert noisy.residual < 1e-10  # heads know nothing of the noise
     assert 0.2 < noisy.features_r2 < 0.99

@@ -218,6 +218,7 @@ class ModelPair:
         n: held-out rows.
         apart: symmetrised divergence of the two models' probabilities in nats, a mean over rows; 0 is what theory asks
             for. None without features.
+        apart_by_chance: the same with rows paired at random: how much probabilities differ from row to row.
     """
 
     first: Diversity
@@ -231,11 +232,13 @@ class ModelPair:
     features_r2: float | None
     n: int | None
     apart: float | None = None
+    apart_by_chance: float | None = None
 
     def __str__(self) -> str:
         lines = ["first head", *_indented(str(self.first)), "second head", *_indented(str(self.second))]
         if self.apart is not None:
-            lines.append(f"probabilities      {self.apart:.4g} nats apart (symmetrised divergence)")
+            chance = "" if self.apart_by_chance is None else f"; rows paired at random: {self.apart_by_chance:.4g}"
+            lines.append(f"probabilities      {self.apart:.4g} nats apart{chance}")
         if self.from_heads is None:
             lines.append("map from heads     none: no set of labels has an invertible L in both heads")
         else:

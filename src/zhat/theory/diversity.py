@@ -95,7 +95,8 @@ def compare_models(
             from_heads, condition = torch.linalg.solve(b, a), float(worse[best])  # A^T L2 = L1, transposed
             centred_one, centred_two = (g.double() - g.double().mean(0) for g in (one, two))
             residual = float((centred_two @ from_heads - centred_one).norm() / centred_one.norm())
-    from_features = read_features = read_heads = rows = differ = None
+    from_features = read_features = read_heads = rows = None
+    differ: tuple[float | None, float | None] = (None, None)
     if first_features is not None and second_features is not None:
         for features, name in ((first_features, "first_features"), (second_features, "second_features")):
             if _checks.matrix(features[:1], name).shape[1] != one.shape[1]:
@@ -107,7 +108,7 @@ def compare_models(
         metric, rows = Recovery(LINEAR), read.n
         read_features = metric.of(fit, read).value
         from_features = align(fit, LINEAR).matrix.cpu()
-        differ = _apart(one, two, first_features, second_features)
+        differ = _apart(one, two, first_features, second_features, seed)
         if from_heads is not None:
             by_heads = Alignment(from_heads.to(read.zh), torch.zeros_like(read.mean_z), LINEAR)
             read_heads = float(metric.agreement(read, by_heads).mean())
@@ -125,14 +126,20 @@ def compare_models(
         heads_r2=read_heads,
         features_r2=read_features,
         n=rows,
-        apart=differ,
+        apart=differ[0],
+        apart_by_chance=differ[1],
     )
 
 
-def _apart(first_head: Tensor, second_head: Tensor, first_features: Any, second_features: Any) -> float:
-    """Divergence of two models' probabilities, on at most `READ` rows evenly spread over the features."""
+def _apart(
+    first_head: Tensor, second_head: Tensor, first_features: Any, second_features: Any, seed: int
+) -> tuple[float, float]:
+    """Divergence of two models' probabilities on at most `READ` rows, evenly spread; and with rows paired at random."""
     step = -(-len(first_features) // READ)
-    return float(divergence([first_features[::step], second_features[::step]], [first_head, second_head])[0, 1])
+    one, two = (_checks.matrix(f[::step], "features") for f in (first_features, second_features))
+    other = two[torch.randperm(len(two), generator=randomness.generator(seed, "shuffle")).to(two.device)]
+    found = divergence([one, two, other], [first_head, second_head, second_head])
+    return float(found[0, 1]), float(found[0, 2])
 
 
 def _rows(matrix: Tensor | None) -> tuple[tuple[float, ...], ...] | None:
