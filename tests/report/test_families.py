@@ -85,7 +85,7 @@ def test_words_are_drawn_before_and_after_the_map():
     drawn = WordMap("two models", ("sun", "sea"), ((0, 0), (1, 1)), ((0, 1), (1, 0)), ((0, 0), (1, 1)))
     found = plots(replace(RESULT, words=(drawn,), agreements=()))
     assert [caption for _, caption in found] == [
-        "two models: 2 words, before the map.",
-        "two models: 2 words, after the map.",
+        "two models: 2 words, before the map. Dots: first model; rings: second model.",
+        "two models: 2 words, after the map. Dots: first model; rings: second model.",
     ]
     assert "first model" in page(replace(RESULT, words=(drawn,)))

@@ -79,8 +79,11 @@ def test_panels_stand_side_by_side_and_below_each_other():
     one = figures.lines([("a", [0, 1], [0.1, 0.9])], "x", "y", level=0.2, beside=[[0.3, 0.4]])
     assert "chance" in one
     assert one.count("dotted") == 1
-    whole = figures.panels([one, one, one])
-    assert 'viewBox="0 0 920 540"' in whole
+    tall = figures.words(["a"], [(0, 0)], [(1, 1)], "before the map")
+    whole = figures.panels([(one, "first"), (one, "a caption of two lines " * 4), (tall, "a < b")])
+    assert 'viewBox="0 0 920 822"' in whole  # 270 and two lines, 440 and one line, and two lines between rows
     assert whole.count("<svg ") == 4
     assert 'x="460" y="0"' in whole
-    assert 'x="0" y="270"' in whole
+    assert 'x="0" y="334"' in whole
+    assert whole.count("a caption of two lines") == 4 - 1  # one is broken in two
+    assert "a &lt; b" in whole

@@ -37,8 +37,7 @@ def write_comparison(result: Result, folder: Path | str) -> dict[str, Path]:
     if isinstance(result, SweepResult) and result.rows:
         texts["svg"] = ("figure.svg", figures.alone(plot(result)))
     if isinstance(result, FamilyResult) and result.agreements:
-        charts = [chart for chart, _ in families.plots(result)]
-        texts["svg"] = ("figure.svg", figures.alone(figures.panels(charts)))
+        texts["svg"] = ("figure.svg", figures.alone(figures.panels(families.plots(result))))
     return {kind: write_whole(folder / name, text) for kind, (name, text) in texts.items()}
 
 

@@ -56,7 +56,7 @@ def plots(result: FamilyResult) -> list[tuple[str, str]]:
     out = []
     for drawn in result.words:
         for second, when in ((drawn.second, "before the map"), (drawn.mapped, "after the map")):
-            caption = f"{drawn.title}: {len(drawn.words)} words, {when}."
+            caption = f"{drawn.title}: {len(drawn.words)} words, {when}. Dots: first model; rings: second model."
             out.append((figures.words(drawn.words, drawn.first, second, when), caption))
     groups = {group: list(found) for group, found in groupby(result.agreements, lambda a: a.group)}
     for group, found in groups.items():
@@ -95,7 +95,6 @@ def page(result: FamilyResult, summary: str) -> str:
             "about": about(result),
             "summary": summary,
             "plots": [(Markup(chart), caption) for chart, caption in plots(result)],
-            "words": bool(result.words),
             "apart": any(a.apart for a in result.agreements),
             "header": header,
             "rows": rows,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -288,17 +289,23 @@ def words(
     return _svg(size, size, body, f"words of two models, {caption}")
 
 
-def panels(charts: Sequence[str], columns: int = 2) -> str:
-    """Several charts as one, side by side and below each other."""
-    sizes = [[float(v) for v in chart.split('viewBox="0 0 ')[1].split('"')[0].split()] for chart in charts]
-    wide, high = max(w for w, _ in sizes), max(h for _, h in sizes)
-    body = [
-        chart.replace(
-            "<svg ", f'<svg x="{i % columns * wide:g}" y="{i // columns * high:g}" width="{w:g}" height="{h:g}" ', 1
-        )
-        for i, (chart, (w, h)) in enumerate(zip(charts, sizes, strict=True))
-    ]
-    return _svg(wide * min(columns, len(charts)), high * -(-len(charts) // columns), body, "the panels of a figure")
+def panels(charts: Sequence[tuple[str, str]], columns: int = 2) -> str:
+    """Several charts as one, side by side and below each other, each with its caption under it."""
+    sizes = [[float(v) for v in chart.split('viewBox="0 0 ')[1].split('"')[0].split()] for chart, _ in charts]
+    wide, line, top, body = max(w for w, _ in sizes), 16.0, 0.0, []
+    for start in range(0, len(charts), columns):
+        row = list(zip(charts, sizes, strict=True))[start : start + columns]
+        high = max(h for _, (_, h) in row)
+        said = [textwrap.wrap(caption, int(wide / 6.5)) for (_, caption), _ in row]
+        for i, ((chart, _), (w, h)) in enumerate(row):
+            place = f'<svg x="{i * wide:g}" y="{top + high - h:g}" width="{w:g}" height="{h:g}" '
+            body.append(chart.replace("<svg ", place, 1))
+            body += [
+                _text(i * wide + 14, top + high + line * (k + 1), words, anchor="start")
+                for k, words in enumerate(said[i])
+            ]
+        top += high + line * (max(len(lines) for lines in said) + 2)
+    return _svg(wide * min(columns, len(charts)), top, body, "the panels of a figure")
 
 
 def scatter(a: Sequence[float], b: Sequence[float], x_name: str, y_name: str, caption: str) -> str:
