@@ -20,7 +20,7 @@ PUBLIC = {
     "zhat.objectives": "InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised InBatchSoftmax "
     "WordSoftmax NegativeSampling NextWord Canonical Candidates AllLabels InBatch Vocabulary Each "
     "from_arrays from_torch from_sklearn from_huggingface "
-    "from_log_bilinear from_noise_contrastive from_metric_learning",
+    "from_log_bilinear from_noise_contrastive from_metric_learning from_contrastive",
     "zhat.kernels": "pairwise_logsumexp hidden_layers last_layer can_normalise normalised_layer",
     "zhat.metrics": "Moments ALIGNABLE Alignment align Agreement r2 pearson spearman Recovery linear_r2 mcc profile "
     "singular_values distance_from_orthogonal Similarity CCA SVCCA PWCCA CKA Procrustes similarities "

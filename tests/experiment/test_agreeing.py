@@ -54,6 +54,9 @@ class Words(nn.Module):
         )
         self.offsets = torch.zeros(40)
 
+    def log_weights(self, frequencies):
+        return self.offsets
+
     def forward(self, h, batch):
         sign = 5.0 if self.right else -5.0
         return nn.functional.binary_cross_entropy_with_logits(sign * h[0, :, 0], batch.label.float())

@@ -68,6 +68,8 @@ def test_certain_models_that_contradict_each_other_are_far_apart_and_finite():
         ([np.ones((4, 2))] * 2, [np.ones((3, 2)), np.ones((6, 2))], "the same rows and labels"),
         ([np.ones((0, 2))] * 2, [np.ones((3, 2))] * 2, "at least one"),
         ([np.ones((4, 2))] * 2, [np.ones((3, 3))] * 2, "as many columns"),
+        ([np.ones((4, 2))] * 2, [np.ones((3, 2))], "but 2 and 1 came"),
+        ([np.full((4, 2), 1e200)] * 2, [np.full((3, 2), 1e200)] * 2, "some scores overflow"),
         ([np.ones((4, 2)), np.full((4, 2), np.nan)], [np.ones((3, 2))] * 2, r"`features\[1\]` must be finite"),
     ],
 )

@@ -17,9 +17,11 @@ from zhat.encoders import ContextSum
 from zhat.errors import BadInput, MissingExtra
 from zhat.objectives import (
     InBatch,
+    InBatchSoftmax,
     Vocabulary,
     WordSoftmax,
     from_arrays,
+    from_contrastive,
     from_huggingface,
     from_log_bilinear,
     from_metric_learning,
@@ -191,5 +193,14 @@ def test_metric_learning_compares_anchors_with_the_items_of_the_batch():
     assert torch.allclose(near.log_prob(anchors, label), (-squared).log_softmax(-1).diagonal())
     two = from_metric_learning(lambda x: embed(x).detach(), items[:2], distance=True)  # a positive and a negative
     triplet = nn.functional.softplus(squared[:2, 0] - squared[:2, 1])
-    both = two.logits(anchors[:2]).log_softmax(-1)[:, 0]
-    assert torch.allclose(-both, triplet)
+    assert torch.allclose(-two.log_prob(anchors[:2], torch.tensor([0, 0])), triplet)
+    assert torch.allclose(-two.log_prob(anchors[:1], torch.tensor([0])), triplet[:1])  # one anchor, two items
+
+
+def test_contrastive_models_have_an_encoder_for_either_side():
+    torch.manual_seed(0)
+    f, g = nn.Linear(5, 3).double(), nn.Linear(4, 3).double()
+    contexts, items = torch.randn(6, 5).double(), torch.randn(6, 4).double()
+    model = from_contrastive(lambda x: f(x).detach(), lambda y: g(y).detach(), items)
+    loss = InBatchSoftmax()(torch.stack([f(contexts), g(items)]), None)
+    assert torch.allclose(-model.log_prob(contexts, torch.arange(6)).mean(), loss)

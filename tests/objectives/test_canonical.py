@@ -79,6 +79,9 @@ def test_in_batch_softmax_is_the_in_batch_form():
             "`label` must hold one whole number for each row",
         ),
         (lambda f, g, y: Canonical(lambda x: x, g).log_prob(f, y.double()), "`label` must hold one whole number"),
+        (lambda f, g, y: Canonical(lambda x: x, g).log_prob(f, y > 0), "`label` must hold one whole number"),
+        (lambda f, g, y: Canonical(lambda x: x, g).log_prob(f, y - 100), "`label` must lie between 0 and"),
+        (lambda f, g, y: Canonical(lambda x: x, g).log_prob(f, y + 100), "`label` must lie between 0 and"),
     ],
 )
 def test_mistakes_get_a_sentence(call, message):

@@ -49,3 +49,17 @@ def test_negative_sampling_takes_the_words_of_following_rows_as_noise():
     with pytest.raises(BadInput, match="25 noise words need a batch of at least 26 rows, but 20 came"):
         NegativeSampling(3, 12)(h[:, :20], Batch(x=batch.x[:, :20], label=y[:20]))
     assert "noise=2" in repr(objective)
+
+
+def test_log_weights_make_negative_sampling_a_softmax():
+    """Where s = log p(w|x) - log p(w), as at its minimum, the log-weights give p(w|x) back."""
+    torch.manual_seed(0)
+    p = torch.rand(5, 7).softmax(-1)
+    shares = p.mean(0)
+    model, plain = NegativeSampling(5, 7), WordSoftmax(5, 7)
+    with torch.no_grad():
+        model.rows.copy_((p.log() - shares.log()).T)
+        plain.offsets.copy_(torch.randn(7))
+    scores = torch.eye(5) @ model.rows.T + model.log_weights(shares)
+    assert torch.allclose(scores.softmax(-1), p, atol=1e-6)
+    assert torch.equal(plain.log_weights(shares), plain.offsets)

@@ -97,9 +97,36 @@ def test_models_that_differ_disagree():
     assert noisy.apart > 0.05
 
 
+def test_a_bias_is_a_column_of_ones_and_a_dead_unit_has_no_r2():
+    g_one, g_two, f_one, f_two, a = models()
+    shift, bias, ones = np.arange(4.0), np.linspace(-1, 1, 12), np.ones((1000, 1))
+    one, two = np.hstack([g_one, bias[:, None]]), np.hstack([g_two, (bias - g_two @ shift)[:, None]])
+    pair = compare_models(one, two, np.hstack([f_one, ones]), np.hstack([f_two + shift, ones]))
+    assert pair.apart < 1e-12
+    assert np.allclose(np.array(pair.from_heads)[:4, :4], a)
+    assert np.allclose(np.array(pair.from_heads)[:4, 4], shift)
+    assert pair.disagreement < 1e-9
+    assert (pair.heads_r2, pair.features_r2) == (pytest.approx(1), pytest.approx(1))
+    dead = compare_models(g_one, g_two, f_one, f_two * [1, 1, 1, 0])
+    assert dead.features_r2 == pytest.approx(1)
+
+
+def test_features_may_have_more_axes_before_the_last():
+    g_one, g_two, f_one, f_two, _ = models()
+    flat = compare_models(g_one, g_two, f_one, f_two)
+    assert compare_models(g_one, g_two, f_one.reshape(10, 100, 4), torch.tensor(f_two).reshape(10, 100, 4)) == flat
+
+
+def test_where_one_of_several_candidate_sets_is_good_it_is_found():
+    g = np.random.default_rng(0).standard_normal((6, 2))
+    g[:3] = np.outer([1, 2, 3], [1, 1])  # three labels on a line
+    for seed in range(5):
+        assert diversity(g, [[0, 1, 2], [3, 4, 5]], sets=1, seed=seed).best < 100
+
+
 def test_probabilities_are_compared_on_rows_from_all_over(monkeypatch):
     g_one, g_two, f_one, f_two, _ = models(n=1000)
-    f_two[700:] = 0  # the models differ towards the end
+    f_two[::3] = 0  # every third row differs
     whole = compare_models(g_one, g_two, f_one, f_two).apart
     monkeypatch.setattr(import_module("zhat.theory.diversity"), "READ", 300)
     part = compare_models(g_one, g_two, f_one, f_two).apart
@@ -133,7 +160,11 @@ MISTAKES = [
         lambda g, w, f, h: compare_models(g, w, f, h[:, :3]),
         "`second_features` must have one column for each",
     ),
-    (lambda g, w, f, h: compare_models(g, w, f, h[:-1]), "has 1000 rows and `z` has 999"),
+    (lambda g, w, f, h: compare_models(g, w, f[:, 0], h), r"`first_features` must .* but its shape is \(1000,\)"),
+    (lambda g, w, f, h: compare_models(g, w, f, h[:-1]), "the same rows, but they have 1000 and 999"),
+    (lambda g, w, f, h: compare_models(g, w, f, h * np.nan), "`second_features` must be finite"),
+    (lambda g, w, f, h: compare_models(g, w, f * np.nan, h), "`first_features` must be finite"),
+    (lambda g, w, f, h: compare_models(g, w, f, h * 0), "`second_features` is the same in all"),
 ]
 
 
@@ -147,3 +178,5 @@ def test_too_few_rows_are_refused():
     g_one, g_two, f_one, f_two, _ = models(n=30)
     with pytest.raises(TooFewRows, match="at least 40"):
         compare_models(g_one, g_two, f_one, f_two)
+    with pytest.raises(TooFewRows, match="0 rows"):
+        compare_models(g_one, g_two, f_one[:0], f_two[:0])

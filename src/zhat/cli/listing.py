@@ -39,7 +39,7 @@ ROOMS = {
         (
             *("Canonical", "AllLabels", "InBatch", "Vocabulary"),
             *("from_arrays", "from_torch", "from_sklearn", "from_huggingface"),
-            *("from_log_bilinear", "from_noise_contrastive", "from_metric_learning"),
+            *("from_log_bilinear", "from_noise_contrastive", "from_metric_learning", "from_contrastive"),
         ),
     ),
     "metrics": (

@@ -50,13 +50,15 @@ class WordsAgree:
     def __call__(self, models: tuple[Model, ...], budget: Budget, device: torch.device) -> Compared:
         """Compare the models of each row."""
         agreements, maps = [], []
+        losses: dict[str, float] = {}
         by_row: dict[str, list[Model]] = {}
         for model in models:
             assert model.row is not None, "word models are trained here"
             by_row.setdefault(model.row.name, []).append(model)
         for row in (found[0].row for found in by_row.values()):
             assert row is not None
-            mine = self._by_loss(by_row[row.name], row, budget, device)
+            losses |= {m.name: self._loss(m, row, budget, device) for m in by_row[row.name]}
+            mine = sorted(by_row[row.name], key=lambda m: losses[m.name])
             contexts = row.process.held_out.sample(budget.rows, generator=randomness.generator(0, "compare", device))
             words = [m.objective.rows.detach().to(device)[1 : self.frequent + 1] for m in mine]
             f = [m.encoder(contexts.x[0]).detach() for m in mine]
@@ -72,14 +74,13 @@ class WordsAgree:
                 places = [i - 1 for i in self.drawn]
                 maps.append(word_map(row.title, names, places, words[0], words[1]))
         holds, claim = self._claim(by_row, agreements)
-        return Compared(tuple(agreements), holds, claim, tuple(maps))
+        return Compared(tuple(agreements), holds, claim, tuple(maps), losses)
 
-    def _by_loss(self, models: Sequence[Model], row: Row, budget: Budget, device: torch.device) -> list[Model]:
-        """Models of a row, that of the lowest loss on training rows first."""
+    def _loss(self, model: Model, row: Row, budget: Budget, device: torch.device) -> float:
+        """The loss on training rows, the same ones for every model."""
         rows = self.read if budget.judged else budget.rows
         batch = min(rows, 1024)
-        how = {"batch": batch, "batches": rows // batch}
-        return sorted(models, key=lambda m: mean_loss(m.encoder, m.objective, row.process, device, **how))
+        return mean_loss(model.encoder, model.objective, row.process, device, batch=batch, batches=rows // batch)
 
     def _claim(self, by_row: dict[str, list[Model]], agreements: Sequence[Agreement]) -> tuple[bool | None, str]:
         titles = {m.row.title for name in self.consistent for m in by_row.get(name, []) if m.row is not None}
@@ -104,9 +105,12 @@ def _said(title: str, every: Agreement, lowest: Agreement | None = None) -> str:
 
 
 def _apart(f: Sequence[Tensor], models: Sequence[Model]) -> tuple[float, ...]:
-    """How far apart the probabilities of every pair of word models are; offsets are one more column."""
-    ones = f[0].new_ones(len(f[0]), 1)
-    heads = [torch.cat([m.objective.rows, m.objective.offsets[:, None]], 1).detach().to(ones) for m in models]
+    """How far apart the probabilities of every pair of word models are; log-weights are one more column."""
+    assert models[0].row is not None, "word models are trained here"
+    ones, shares = f[0].new_ones(len(f[0]), 1), models[0].row.process.corpus.frequencies()
+    heads = [
+        torch.cat([m.objective.rows, m.objective.log_weights(shares)[:, None]], 1).detach().to(ones) for m in models
+    ]
     found = divergence([torch.cat([each, ones], 1) for each in f], heads)
     return tuple(float(found[i, j]) for i, j in combinations(range(len(f)), 2))
 

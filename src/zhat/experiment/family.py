@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +54,14 @@ class Compared:
         holds: whether the paper's claim holds; None where the models it is about are not among those compared.
         claim: the claim in words, with our numbers.
         words: what the figure draws of word models.
+        losses: on training rows by the name of the model, where models are ordered by them.
     """
 
     agreements: tuple[Agreement, ...]
     holds: bool | None
     claim: str
     words: tuple[WordMap, ...] = ()
+    losses: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,10 @@ def compare_family(
 
     def result(compared: Compared | None, records: tuple[ModelRecord, ...]) -> FamilyResult:
         judged = all(row.budget(budget).judged for row in chosen)
+        about = runs.assembled(record.provenance for record in records)
+        if compared is not None:
+            records = tuple(replace(r, training_loss=compared.losses.get(r.name)) for r in records)
+            about["compared on"] = runs.provenance(where)["device"]
         return FamilyResult(
             paper=family.paper,
             label=family.label,
@@ -162,7 +168,7 @@ def compare_family(
             claim=_said(compared, budget, judged),
             seconds=sum(r.seconds for r in records),
             settings={row.name: row.settings(row.budget(budget)) for row in family.needed(chosen)},
-            provenance=runs.assembled(record.provenance for record in records),
+            provenance=about,
             notes=notes,
         )
 

@@ -160,7 +160,7 @@ def _looked_at(row: Row, budget: Budget, world: object) -> tuple[bool, int]:
     z, x, h = compared(encoder, world, 2, 0, "cpu")
     in_pairs = isinstance(encoder, Pair)
     for width in (h.shape[1],) if in_pairs else (x.shape[1], h.shape[1]):
-        Recovery(AFFINE)._refuse_few(budget.profile_rows, z.shape[1], width)
+        Recovery(AFFINE).refuse_few(budget.profile_rows, z.shape[1], width)
     needed = 2 * CCA().rows_needed(z.shape[1], h.shape[1])
     if in_pairs and budget.rows < needed:
         raise TooFewRows(

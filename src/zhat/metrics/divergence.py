@@ -37,8 +37,13 @@ def divergence(features: Sequence[Any], heads: Sequence[Any]) -> Tensor:
 
     Reference: roeder2020, section 3: models with equal probabilities are linear maps of each other.
     """
+    if len(features) != len(heads):
+        raise BadInput(f"every model has features and a head, but {len(features)} and {len(heads)} came.")
     f = [_checks.matrix(values, f"features[{i}]") for i, values in enumerate(features)]
-    g = [_checks.matrix(values, f"heads[{i}]").to(a) for i, (values, a) in enumerate(zip(heads, f, strict=True))]
+    g = [
+        _checks.matrix(values, f"heads[{i}]").to(a.device, torch.float64)
+        for i, (values, a) in enumerate(zip(heads, f, strict=True))
+    ]
     shapes = "; ".join(f"{tuple(a.shape)} and {tuple(b.shape)}" for a, b in zip(f, g, strict=True))
     if not f or len({len(a) for a in f}) > 1 or len({len(b) for b in g}) > 1 or len(f[0]) == 0:
         raise BadInput(f"every model must have the same rows and labels, at least one, but the shapes are {shapes}.")
@@ -46,7 +51,9 @@ def divergence(features: Sequence[Any], heads: Sequence[Any]) -> Tensor:
         raise BadInput(f"features and head of a model must have as many columns, but the shapes are {shapes}.")
     cross = torch.zeros(len(f), len(f), dtype=torch.float64, device=f[0].device)
     for rows in zip(*(a.split(max(1, ROOM // (len(f) * len(g[0])))) for a in f), strict=True):
-        scores = torch.stack([a.double() @ b.double().T for a, b in zip(rows, g, strict=True)])
+        scores = torch.stack([a.double() @ b.T for a, b in zip(rows, g, strict=True)])
+        if not bool(torch.isfinite(scores).all()):
+            raise BadInput("features times head must be finite, but some scores overflow. Look for a diverged model.")
         log = torch.log_softmax(scores, -1).flatten(1)
         cross += log.exp() @ log.T / len(f[0])  # minus the cross-entropies
     own = cross.diagonal()

@@ -87,7 +87,7 @@ class Recovery:
             h: representation of the same rows, `(n, k)`.
         """
         z, h = _checks.paired(z, h)
-        self._refuse_few(len(z), z.shape[1], h.shape[1])
+        self.refuse_few(len(z), z.shape[1], h.shape[1])
         _checks.varying(z, "z")
         _checks.varying(h, "h")
         (z_fit, h_fit), (z_read, h_read) = self._split(z, h)
@@ -119,7 +119,7 @@ class Recovery:
             read: moments of the rows to read on; the very same object where nothing is held out.
         """
         n = fit.n if read is fit else fit.n + read.n
-        self._refuse_few(n, *read.zh.shape)
+        self.refuse_few(n, *read.zh.shape)
         each = self.agreement(read, self._align(fit))
         if not bool(torch.isfinite(each).all()):
             raise BadInput("a latent is constant among the rows read, so no score is defined. Use more rows.")
@@ -148,7 +148,8 @@ class Recovery:
             return fit
         return max(math.ceil(fit / (1 - self.holdout)), math.ceil(10 / self.holdout))
 
-    def _refuse_few(self, n: int, d: int, k: int) -> None:
+    def refuse_few(self, n: int, d: int, k: int) -> None:
+        """Raise `TooFewRows` where n rows are too few for a map from k to d dimensions."""
         needed = self.rows_needed(d, k)
         if n < needed:
             raise TooFewRows(
@@ -303,6 +304,6 @@ def distance_from_orthogonal(z: Any, h: Any, *, scale: float = 1.0) -> float:
 def _enough(z: Any, h: Any) -> Moments:
     """Moments of enough rows for a linear map in either direction."""
     z, h = _checks.paired(z, h)
-    Recovery(LINEAR, holdout=0)._refuse_few(len(z), z.shape[1], max(z.shape[1], h.shape[1]))
+    Recovery(LINEAR, holdout=0).refuse_few(len(z), z.shape[1], max(z.shape[1], h.shape[1]))
     _checks.varying(z, "z")
     return Moments.of(z, h)

@@ -416,7 +416,7 @@ def _whitening(scatter: Tensor, mean: Tensor, n: int, name: str, *, unit: bool =
 
     With `unit`, variances are those of columns brought to unit variance.
     """
-    varies = _varying(scatter, mean, n, name)
+    varies = varying(scatter, mean, n, name)
     size = scatter.diagonal().clamp_min(torch.finfo(scatter.dtype).tiny)
     scale = torch.where(varies, size.rsqrt() if unit else 1.0, 0.0)
     values, vectors = torch.linalg.eigh(scale[:, None] * scatter * scale)
@@ -433,7 +433,7 @@ def _both_white(moments: Moments) -> tuple[Tensor, Tensor]:
     )
 
 
-def _varying(scatter: Tensor, mean: Tensor, n: int, name: str) -> Tensor:
+def varying(scatter: Tensor, mean: Tensor, n: int, name: str) -> Tensor:
     """Which columns vary by more than the rounding of their mean, `(d,)`; refuses a matrix in which none does."""
     varies: Tensor = scatter.diagonal() > n * (4 * torch.finfo(scatter.dtype).eps * mean).square()
     if not bool(varies.any()):
@@ -444,5 +444,5 @@ def _varying(scatter: Tensor, mean: Tensor, n: int, name: str) -> Tensor:
 
 
 def _refuse_collapsed(moments: Moments) -> None:
-    _varying(moments.zz, moments.mean_z, moments.n, "z")
-    _varying(moments.hh, moments.mean_h, moments.n, "h")
+    varying(moments.zz, moments.mean_z, moments.n, "z")
+    varying(moments.hh, moments.mean_h, moments.n, "h")

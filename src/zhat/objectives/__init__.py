@@ -2,6 +2,7 @@
 
 from zhat.objectives.adapters import (
     from_arrays,
+    from_contrastive,
     from_huggingface,
     from_log_bilinear,
     from_metric_learning,
@@ -40,4 +41,5 @@ __all__ = [
     "from_log_bilinear",
     "from_noise_contrastive",
     "from_metric_learning",
+    "from_contrastive",
 ]

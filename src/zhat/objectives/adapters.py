@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from zhat import _checks
 from zhat.errors import BadInput, MissingExtra
-from zhat.objectives.canonical import AllLabels, Candidates, Canonical, InBatch, Vocabulary
+from zhat.objectives.canonical import AllLabels, Candidates, Canonical, Vocabulary
 
 _BENT: dict[str, Callable[[Any], Any]] = {
     "identity": lambda x: x,
@@ -222,7 +222,7 @@ def from_metric_learning(embed: Callable[[Any], Tensor], items: Any, *, distance
 
     With dot products (n-pair) $f = g = \phi$. With squared distances (triplet, NCA)
     $e^{-|\phi(x) - \phi(y)|^2} \propto e^{2 \phi(x) \cdot \phi(y) - |\phi(y)|^2}$, so $f = (2 \phi, 1)$ and
-    $g = (\phi, -|\phi|^2)$. A triplet is a batch of two items: $-\log p$ is then its softplus loss.
+    $g = (\phi, -|\phi|^2)$. A triplet has two items: $-\log p$ is then its softplus loss.
 
     Args:
         embed: phi, from observations to `(n, M)`.
@@ -231,9 +231,26 @@ def from_metric_learning(embed: Callable[[Any], Tensor], items: Any, *, distance
     """
     g = _checks.matrix(embed(items), "embed(items)")
     if not distance:
-        return Canonical(embed, g, InBatch())
+        return Canonical(embed, g)
     head = torch.cat([g, -g.square().sum(-1, keepdim=True)], -1)
-    return Canonical(lambda x: _with_one(2 * embed(x), True), head, InBatch(), biased=True)
+    return Canonical(lambda x: _with_one(2 * embed(x), True), head, biased=True)
+
+
+def from_contrastive(f: Callable[[Any], Tensor], g: Callable[[Any], Tensor], items: Any) -> Canonical:
+    r"""Contrastive predictive coding: what belongs to a context is told from other items.
+
+    $$p(y \mid x) \propto e^{f(x) \cdot g(y)}$$
+
+    A bilinear score $c^\top W y$ is folded into either side, for instance $f = W^\top c$; a temperature likewise.
+
+    Args:
+        f: from contexts to `(n, M)`.
+        g: from items to `(n, M)`.
+        items: what contexts are told apart by; its rows are the labels.
+
+    Reference: roeder2020, section 4 and section 5.2.
+    """
+    return Canonical(f, _checks.matrix(g(items), "g(items)"))
 
 
 def _with_one(features: Tensor, biased: bool) -> Tensor:

@@ -101,10 +101,16 @@ class Canonical:
         """log p(y | x, S) of the true labels: whole numbers, one for each row of features."""
         f = self._checked(x)
         label = torch.as_tensor(label, device=f.device)
-        if label.is_floating_point() or label.shape != f.shape[:-1]:
+        if label.is_floating_point() or label.dtype == torch.bool or label.shape != f.shape[:-1]:
             raise BadInput(
                 f"`label` must hold one whole number for each row of features, {tuple(f.shape[:-1])}, but the shape "
                 f"{tuple(label.shape)} and the dtype {label.dtype} came."
+            )
+        kept = label[label != self.candidates.ignore] if isinstance(self.candidates, Vocabulary) else label
+        if kept.numel() and (int(kept.min()) < 0 or int(kept.max()) >= len(self.head)):
+            raise BadInput(
+                f"`label` must lie between 0 and {len(self.head) - 1}, one for each row of the head, but labels run "
+                f"from {int(kept.min())} to {int(kept.max())}."
             )
         return self.candidates(f, self.head.to(f), label)
 

@@ -64,6 +64,14 @@ class WordSoftmax(nn.Module):
         f, label = self._checked(h, batch)
         return F.cross_entropy(f @ self.rows.T + self.offsets, label)
 
+    def log_weights(self, frequencies: Tensor) -> Tensor:
+        r"""c of the canonical form $p(w \mid x) \propto e^{f(x) \cdot q_w + c_w}$, `(words,)`: the offsets.
+
+        Args:
+            frequencies: the share of every word, `(words,)`.
+        """
+        return self.offsets
+
     def _checked(self, h: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         if batch.label is None or h.ndim != 3 or len(h) != 1 or h.shape[-1] != self.dim:
             raise BadInput(
@@ -111,6 +119,10 @@ class NegativeSampling(WordSoftmax):
         others = label[(rows + torch.arange(self.noise + 1, device=f.device)) % n]  # the true word first, (n, 1 + k)
         scores = torch.einsum("nm,nkm->nk", f, self.rows[others]) + self.offsets[others]
         return F.softplus(-scores[:, 0]).mean() + F.softplus(scores[:, 1:]).mean()
+
+    def log_weights(self, frequencies: Tensor) -> Tensor:
+        """The offsets and the logarithm of the frequencies, by which noise was drawn and not corrected for."""
+        return self.offsets + frequencies.to(self.offsets).log()
 
     def extra_repr(self) -> str:
         """The arguments."""

@@ -96,6 +96,7 @@ def page(result: FamilyResult, summary: str) -> str:
             "summary": summary,
             "plots": [(Markup(chart), caption) for chart, caption in plots(result)],
             "apart": any(a.apart for a in result.agreements),
+            "ordered": any(r.training_loss is not None for r in result.rows),
             "header": header,
             "rows": rows,
             "losses": [Markup(figures.lines([curve], "step", "loss")) for curve in curves],

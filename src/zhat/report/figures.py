@@ -145,9 +145,13 @@ def points(
     y = Axis(0.0, 1.0, height - 42, 22)
     body = [_line(x.start, y(t), x.end, y(t), "grid") for t in y.ticks()]
     body += [_text(x.start - 6, y(t) + 4, f"{t:g}", anchor="end") for t in y.ticks()]
-    powers = range(math.ceil(x.low), math.floor(x.high) + 1)
-    body += [_line(x(p), y.start, x(p), y.end, "grid") for p in powers]
-    body += [_text(x(p), height - 24, f"{10.0**p:g}") for p in powers]
+    decades = range(math.floor(x.low), math.floor(x.high) + 1)
+    for steps in ((1,), (1, 2, 5), range(10, 100)):  # finer ones where the axis is short
+        ticks = [s * 10.0**p for p in decades for s in steps if x.low <= math.log10(s) + p <= x.high]
+        if len(ticks) > 1:
+            break
+    body += [_line(x(math.log10(t)), y.start, x(math.log10(t)), y.end, "grid") for t in ticks]
+    body += [_text(x(math.log10(t)), height - 24, f"{t:g}") for t in ticks]
     body += [
         _line(x.start, y(level), x.end, y(level), "mark"),
         _text(x.start + 4, y(level) - 5, "chance", anchor="start"),

@@ -89,6 +89,7 @@ class ModelRecord:
         seconds: wall time of its training.
         curve: losses over training.
         loss: its loss on held-out rows; None for a model that was not trained here.
+        training_loss: its loss on training rows, where models are ordered by it.
     """
 
     name: str
@@ -99,3 +100,4 @@ class ModelRecord:
     seconds: float
     curve: Curve
     loss: float | None
+    training_loss: float | None = None

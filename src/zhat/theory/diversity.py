@@ -18,8 +18,9 @@ from torch import Tensor
 from zhat import _checks, randomness
 from zhat.equivalence import LINEAR
 from zhat.errors import BadInput
-from zhat.metrics import Alignment, Recovery, align, divergence
+from zhat.metrics import Alignment, Moments, Recovery, align, divergence
 from zhat.metrics.pairing import halves
+from zhat.metrics.similarity import varying
 from zhat.results import Diversity, ModelPair
 from zhat.theory.heads import affine_spread
 
@@ -30,7 +31,8 @@ def diversity(head: Any, candidates: Any = None, *, sets: int = 50, seed: int = 
     r"""How well label vectors meet the diversity condition.
 
     Sets of M + 1 labels are drawn; the M differences from the first of them are the columns of L. Where few sets are
-    any good, draws may miss them all, so one more is chosen greedily by pivoted QR: it is invertible if any is.
+    any good, draws may miss them all, so one more is chosen greedily by pivoted QR, in the candidate set where its L is
+    conditioned best: it is invertible if any is.
 
     Args:
         head: g, one row for each label, `(labels, M)`. A bias is one more column, with a 1 in the features.
@@ -98,20 +100,17 @@ def compare_models(
     from_features = read_features = read_heads = rows = None
     differ: tuple[float | None, float | None] = (None, None)
     if first_features is not None and second_features is not None:
-        for features, name in ((first_features, "first_features"), (second_features, "second_features")):
-            if _checks.matrix(features[:1], name).shape[1] != one.shape[1]:
-                raise BadInput(
-                    f"`{name}` must have one column for each of the head's {one.shape[1]} dimensions, but its shape is "
-                    f"{tuple(features.shape)}. Give what the head is multiplied with; a bias is a column of ones."
-                )
-        fit, read = halves(second_features, first_features, seed=seed)
-        metric, rows = Recovery(LINEAR), read.n
-        read_features = metric.of(fit, read).value
-        from_features = align(fit, LINEAR).matrix.cpu()
-        differ = _apart(one, two, first_features, second_features, seed)
+        first = _features(first_features, "first_features", one.shape[1])
+        second = _features(second_features, "second_features", one.shape[1])
+        metric = Recovery(LINEAR)
+        fit, read = _halves(metric, first, second, seed)
+        from_features, rows = align(fit, LINEAR).matrix.cpu(), read.n
+        vary = varying(read.zz, read.mean_z, read.n, "second_features")  # a bias or a dead unit has no R2
+        read_features = float(metric.agreement(read, align(fit, LINEAR))[vary].mean())
+        differ = _apart(one, two, first, second, seed)
         if from_heads is not None:
             by_heads = Alignment(from_heads.to(read.zh), torch.zeros_like(read.mean_z), LINEAR)
-            read_heads = float(metric.agreement(read, by_heads).mean())
+            read_heads = float(metric.agreement(read, by_heads)[vary].mean())
     apart = None
     if from_heads is not None and from_features is not None:
         apart = float((from_heads - from_features).norm() / from_features.norm())
@@ -131,13 +130,40 @@ def compare_models(
     )
 
 
-def _apart(
-    first_head: Tensor, second_head: Tensor, first_features: Any, second_features: Any, seed: int
-) -> tuple[float, float]:
-    """Divergence of two models' probabilities on at most `READ` rows, evenly spread; and with rows paired at random."""
-    step = -(-len(first_features) // READ)
-    one, two = (_checks.matrix(f[::step], "features") for f in (first_features, second_features))
-    other = two[torch.randperm(len(two), generator=randomness.generator(seed, "shuffle")).to(two.device)]
+def _features(values: Any, name: str, dim: int) -> Any:
+    """Features as `(n, M)`, whatever axes come before the last; nothing is read yet."""
+    shape = tuple(getattr(values, "shape", ()))
+    if len(shape) < 2 or shape[-1] != dim:
+        raise BadInput(
+            f"`{name}` must have one column for each of the head's {dim} dimensions, but its shape is {shape}. Give "
+            "what the head is multiplied with; a bias is a column of ones."
+        )
+    return values.reshape(-1, dim) if len(shape) > 2 else values
+
+
+def _halves(metric: Recovery, first: Any, second: Any, seed: int) -> tuple[Moments, Moments]:
+    """Moments of two halves of the rows; complaints name the features as the caller does."""
+    if len(first) != len(second):
+        raise BadInput(
+            f"`first_features` and `second_features` must hold the same rows, but they have {len(first)} and "
+            f"{len(second)}."
+        )
+    metric.refuse_few(len(first), second.shape[1], first.shape[1])
+    try:
+        return halves(second, first, seed=seed)
+    except BadInput as error:
+        raise BadInput(str(error).replace("`z`", "`second_features`").replace("`h`", "`first_features`")) from None
+
+
+def _apart(first_head: Tensor, second_head: Tensor, first: Any, second: Any, seed: int) -> tuple[float, float]:
+    """Divergence of two models' probabilities on at most `READ` rows drawn; and with these rows paired at random."""
+    generator = randomness.generator(seed, "rows")
+    some: Any = torch.randperm(len(first), generator=generator)[:READ].sort().values
+    one, two = (
+        f[some.to(f.device)] if isinstance(f, Tensor) else _checks.matrix(f[some.numpy()], "features")
+        for f in (first, second)
+    )
+    other = two[torch.randperm(len(two), generator=generator).to(two.device)]
     found = divergence([one, two, other], [first_head, second_head, second_head])
     return float(found[0, 1]), float(found[0, 2])
 
@@ -174,7 +200,7 @@ def _candidates(values: Any, labels: int) -> Tensor:
 
 
 def _drawn(inside: Tensor, heads: tuple[Tensor, ...], sets: int, seed: int) -> Tensor | None:
-    """Sets of M + 1 different labels, each within one candidate set: one chosen for each head, then `sets` drawn ones.
+    """Sets of M + 1 different labels, each within one candidate set: one chosen for each head, then drawn ones.
 
     `(heads + sets, M + 1)`, or None where no candidate set is large enough.
     """
@@ -183,7 +209,8 @@ def _drawn(inside: Tensor, heads: tuple[Tensor, ...], sets: int, seed: int) -> T
     large = [labels for labels in (row.unique() for row in inside) if len(labels) > dim]
     if not large:
         return None
-    chosen = [_greedy(g, large[0]) for g in heads]
+    each = [torch.stack([_greedy(g, labels) for labels in large]) for g in heads]
+    chosen = [sets_of[int(_conditions(g, sets_of).argmin())] for g, sets_of in zip(heads, each, strict=True)]
     for i in torch.randint(len(large), (sets,), generator=generator).tolist():
         chosen.append(large[i][torch.randperm(len(large[i]), generator=generator)[: dim + 1]])
     return torch.stack(chosen)
