@@ -29,6 +29,7 @@ from zhat.objectives import (
     from_sklearn,
     from_torch,
 )
+from zhat.theory import compare_models
 
 WITH_TRANSFORMERS = importlib.util.find_spec("transformers") is not None
 
@@ -195,6 +196,22 @@ def test_metric_learning_compares_anchors_with_the_items_of_the_batch():
     triplet = nn.functional.softplus(squared[:2, 0] - squared[:2, 1])
     assert torch.allclose(-two.log_prob(anchors[:2], torch.tensor([0, 0])), triplet)
     assert torch.allclose(-two.log_prob(anchors[:1], torch.tensor([0])), triplet[:1])  # one anchor, two items
+
+
+def test_two_torch_classifiers_with_a_bias_can_be_compared():
+    """The second has the same probabilities: its features are turned and shifted, and its last layer undoes both."""
+    torch.manual_seed(0)
+    x, first = torch.randn(500, 3), nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 9))
+    turn, shift = nn.Linear(4, 4), torch.nn.Linear(4, 9)
+    with torch.no_grad():
+        turn.weight.copy_(torch.linalg.qr(torch.randn(4, 4))[0])
+        shift.weight.copy_(first[2].weight @ turn.weight.T)
+        shift.bias.copy_(first[2].bias - shift.weight @ turn.bias)
+    a, b = from_torch(first), from_torch(nn.Sequential(*first[:2], turn, shift))
+    pair = compare_models(a.head, b.head, a.features(x), b.features(x))
+    assert pair.apart < 1e-9 < 0.001 < pair.apart_by_chance
+    assert pair.disagreement < 1e-3
+    assert min(pair.heads_r2, pair.features_r2) > 0.9999
 
 
 def test_contrastive_models_have_an_encoder_for_either_side():
