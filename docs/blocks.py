@@ -88,7 +88,7 @@ def swept(part, key="zimmermann2021", readings=()):
         held_out = sum(row.learned.held_out) / len(row.learned.held_out)
         further = "".join(f" {row.readings[name].mean:.2f} |" if name in row.readings else " – |" for name in readings)
         other = row.readings.get(result.second_name)  # a reading of the row is in percent, like its score
-        beside = f"{second:.3f}" if other is None else f"{other.mean:.2f}"
+        beside = f"{second:.3f}" if other is None else str(other)
         rows.append(f"| {x:g} | {beside} | {row.learned} | {held_out:.2f} |{further}")
     return "\n".join([*rows, "", f"{summary(result)} {how(result, 'fast')}"])
 

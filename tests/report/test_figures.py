@@ -69,6 +69,14 @@ def test_a_sweep_draws_every_seed_at_every_point_inside_its_frame(x, mark, score
     assert all(64 <= float(c.get("cx")) <= 658 and 20 <= float(c.get("cy")) <= 328 for c in circles)
 
 
+def test_a_second_score_has_seeds_of_its_own_in_percent():
+    names = ("width", "CCA of f (%)", "CCA of g (%)", "the mark")
+    chart = sweep([1, 2], [[50, 60], [70, 80]], [40, 55], 1, names=names, beside=[[30, 50], [50, 60]])
+    assert chart.count('class="raw"') == 4
+    assert chart.count(">100</text>") == 2  # both axes
+    assert 'class="raw"' not in sweep([1, 2], [[50], [70]], [0.4, 0.5], 1, names=names)
+
+
 def test_words_of_two_models_are_joined_by_lines():
     chart = figures.words(["sun", "<sea>"], [(0, 0), (1, 1)], [(0, 1), (1, 0)], "before the map")
     assert chart.count('class="link"') == chart.count('class="raw"') == chart.count('class="learned"') == 2

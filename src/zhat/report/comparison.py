@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -199,12 +200,20 @@ def _about(result: Result) -> str:
 
 def plot(result: SweepResult) -> str:
     """The figure of a sweep as SVG."""
+    beside = [found.values for found in (r.readings.get(result.second_name) for r in result.rows) if found is not None]
+    seeds = len(beside) == len(result.rows)  # the second quantity is a reading of every seed, in percent
     return figures.sweep(
         result.x,
         [r.learned.values for r in result.rows],
-        result.second,
+        [statistics.fmean(values) for values in beside] if seeds else result.second,
         result.mark,
-        names=(result.x_name, f"{result.score} (%)", result.second_name, result.mark_name),
+        names=(
+            result.x_name,
+            f"{result.score} (%)",
+            f"{result.second_name} (%)" if seeds else result.second_name,
+            result.mark_name,
+        ),
+        beside=beside if seeds else (),
     )
 
 

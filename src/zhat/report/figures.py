@@ -210,6 +210,7 @@ def sweep(
     mark: float,
     *,
     names: tuple[str, str, str, str],
+    beside: Sequence[Sequence[float]] = (),
 ) -> str:
     """Scores of every seed along an axis, a second quantity on the right axis, and a marked value.
 
@@ -221,6 +222,7 @@ def sweep(
         second: a second quantity at each x, at least 0.
         mark: a value on the axis.
         names: of the axis, the scores, the second quantity and the mark.
+        beside: the second quantity of every seed at each x, drawn as rings; left out where it has none.
     """
     width, height = 720.0, 380.0
     ends = (*x, mark)
@@ -230,7 +232,8 @@ def sweep(
     across = [axis(place(v)) for v in x]
     means = [sum(v) / len(v) for v in values]
     left = Axis(min(0.0, *(v for each in values for v in each)), 100.0, height - 52, 20)
-    right = Axis(0.0, max(1.0, *second), height - 52, 20)
+    most = 100.0 if beside else max(1.0, *second)  # of seeds it is a score, in percent like the first
+    right = Axis(0.0, most, height - 52, 20)
     body = [_line(axis.start, left(t), axis.end, left(t), "grid") for t in left.ticks()]
     body += [_text(axis.start - 8, left(t) + 4, f"{t:g}", anchor="end") for t in left.ticks()]
     body += [_text(axis.end + 8, right(t) + 4, f"{t:g}", anchor="start") for t in right.ticks()]
@@ -245,13 +248,15 @@ def sweep(
     for series, scale, kind in ((means, left, "line"), (second, right, "line second")):
         points = " ".join(f"{u:.1f},{scale(v):.1f}" for u, v in zip(across, series, strict=True))
         body.append(f'<polyline class="{kind}" points="{points}"/>')
+    for pixel, each in zip(across, beside, strict=False):
+        body += [f'<circle class="raw" cx="{pixel:.1f}" cy="{right(v):.1f}" r="3"/>' for v in each]
     for pixel, each in zip(across, values, strict=True):
         body += [
             f'<circle class="learned" cx="{pixel:.1f}" cy="{left(v):.1f}" r="4"><title>{v:.2f}</title></circle>'
             for v in each
         ]
-    beside, anchor = (marked - 6, "end") if before else (marked + 6, "start")
-    body.append(_text(beside, height - 60, names[3], kind="tick over", anchor=anchor))
+    place_of_name, anchor = (marked - 6, "end") if before else (marked + 6, "start")
+    body.append(_text(place_of_name, height - 60, names[3], kind="tick over", anchor=anchor))
     body.append(_text((axis.start + axis.end) / 2, height - 8, names[0], kind="label"))
     body.append(_text(18, height / 2 - 16, names[1], kind="label", turn=True))
     body.append(_text(width - 10, height / 2 - 16, names[2], kind="label", turn=True))
