@@ -82,12 +82,12 @@ def matrix(values: Any, name: str, *, first: int = 0) -> Tensor:
     return tensor
 
 
-def paired(z: Any, h: Any, *, first: int = 0) -> tuple[Tensor, Tensor]:
+def paired(z: Any, h: Any, *, first: int = 0, names: tuple[str, str] = ("z", "h")) -> tuple[Tensor, Tensor]:
     """Latents and representation as matrices with the same rows, on the representation's device."""
-    z, h = matrix(z, "z", first=first), matrix(h, "h", first=first)
+    z, h = matrix(z, names[0], first=first), matrix(h, names[1], first=first)
     if len(z) != len(h):
         raise BadInput(
-            f"`h` has {len(h)} rows and `z` has {len(z)}; a metric pairs them row by row. "
+            f"`{names[1]}` has {len(h)} rows and `{names[0]}` has {len(z)}; a metric pairs them row by row. "
             "Did a data loader drop the last batch?"
         )
     return z.to(h.device), h

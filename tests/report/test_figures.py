@@ -69,6 +69,16 @@ def test_a_sweep_draws_every_seed_at_every_point_inside_its_frame(x, mark, score
     assert all(64 <= float(c.get("cx")) <= 658 and 20 <= float(c.get("cy")) <= 328 for c in circles)
 
 
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [([0.003, 1.1], ("0.01", "0.1", "1")), ([0.02, 0.06], ("0.02", "0.05")), ([0.2, 0.22], ("0.2", "0.21", "0.22"))],
+)
+def test_a_logarithmic_axis_has_numbers_however_short_it_is(x, said):
+    chart = figures.points([("pairs", x, [0.9, 0.5])], "nats", "CCA", level=0.1)
+    under = [t.text for t in parsed(chart).findall(".//text") if t.get("y") == "246.0"]
+    assert under == list(said)
+
+
 def test_a_second_score_has_seeds_of_its_own_in_percent():
     names = ("width", "CCA of f (%)", "CCA of g (%)", "the mark")
     chart = sweep([1, 2], [[50, 60], [70, 80]], [40, 55], 1, names=names, beside=[[30, 50], [50, 60]])

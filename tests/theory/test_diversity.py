@@ -161,7 +161,10 @@ MISTAKES = [
         "`second_features` must have one column for each",
     ),
     (lambda g, w, f, h: compare_models(g, w, f[:, 0], h), r"`first_features` must .* but its shape is \(1000,\)"),
-    (lambda g, w, f, h: compare_models(g, w, f, h[:-1]), "the same rows, but they have 1000 and 999"),
+    (
+        lambda g, w, f, h: compare_models(g, w, f, h[:-1]),
+        "`first_features` has 1000 rows and `second_features` has 999",
+    ),
     (lambda g, w, f, h: compare_models(g, w, f, h * np.nan), "`second_features` must be finite"),
     (lambda g, w, f, h: compare_models(g, w, f * np.nan, h), "`first_features` must be finite"),
     (lambda g, w, f, h: compare_models(g, w, f, h * 0), "`second_features` is the same in all"),

@@ -22,14 +22,14 @@ _BLOCK = 2**13  # rows
 _VALUES = 2**22  # in a block, so that wide matrices take no more memory than narrow ones
 
 
-def blocks(z: Any, h: Any) -> Iterator[tuple[Tensor, Tensor]]:
-    """Checked rows of `(n, d)` and `(n, k)`, a block at a time, in order."""
+def blocks(z: Any, h: Any, names: tuple[str, str] = ("z", "h")) -> Iterator[tuple[Tensor, Tensor]]:
+    """Checked rows of `(n, d)` and `(n, k)`, a block at a time, in order; complaints call them by their names."""
     for matrix in (z, h):
         if not isinstance(matrix, np.ndarray | Tensor) or matrix.ndim != 2 or len(z) != len(h):
-            _checks.paired(z, h)  # says what is wrong
+            _checks.paired(z, h, names=names)  # says what is wrong
     size = min(_BLOCK, max(1, _VALUES // max(1, z.shape[1] + h.shape[1])))
     for start in range(0, len(z), size):
-        yield _checks.paired(z[start : start + size], h[start : start + size], first=start)
+        yield _checks.paired(z[start : start + size], h[start : start + size], first=start, names=names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,11 +54,11 @@ def shuffled(
         yield replace(moments, zh=zh), None if lengths is None else replace(lengths, zh=far)
 
 
-def halves(z: Any, h: Any, *, seed: int) -> tuple[Moments, Moments]:
-    """Moments of two random halves of the rows, in one pass."""
+def halves(z: Any, h: Any, *, seed: int, names: tuple[str, str] = ("z", "h")) -> tuple[Moments, Moments]:
+    """Moments of two random halves of the rows, in one pass; complaints call the two by their names."""
     generator = randomness.generator(seed, "split")
     found: list[list[Moments]] = [[], []]
-    for some_z, some_h in blocks(z, h):
+    for some_z, some_h in blocks(z, h, names):
         order = torch.randperm(len(some_z), generator=generator).to(some_z.device)
         parts: list[Tensor] = [order[::2], order[1::2]]
         for half, rows in zip(found, parts, strict=True):

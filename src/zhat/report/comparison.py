@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
 from typing import Any
 
@@ -200,12 +199,12 @@ def _about(result: Result) -> str:
 
 def plot(result: SweepResult) -> str:
     """The figure of a sweep as SVG."""
-    beside = [found.values for found in (r.readings.get(result.second_name) for r in result.rows) if found is not None]
+    beside = [r.readings[result.second_name] for r in result.rows if result.second_name in r.readings]
     seeds = len(beside) == len(result.rows)  # the second quantity is a reading of every seed, in percent
     return figures.sweep(
         result.x,
         [r.learned.values for r in result.rows],
-        [statistics.fmean(values) for values in beside] if seeds else result.second,
+        [reading.mean for reading in beside] if seeds else result.second,
         result.mark,
         names=(
             result.x_name,
@@ -213,7 +212,7 @@ def plot(result: SweepResult) -> str:
             f"{result.second_name} (%)" if seeds else result.second_name,
             result.mark_name,
         ),
-        beside=beside if seeds else (),
+        beside=[reading.values for reading in beside] if seeds else (),
     )
 
 

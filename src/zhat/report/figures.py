@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -143,15 +143,13 @@ def points(
     logs = [[math.log10(max(v, least)) for v in a] for _, a, _ in series]
     x = Axis(*_around([v for a in logs for v in a]), 58, width - 26)
     y = Axis(0.0, 1.0, height - 42, 22)
-    body = [_line(x.start, y(t), x.end, y(t), "grid") for t in y.ticks()]
-    body += [_text(x.start - 6, y(t) + 4, f"{t:g}", anchor="end") for t in y.ticks()]
-    decades = range(math.floor(x.low), math.floor(x.high) + 1)
-    for steps in ((1,), (1, 2, 5), range(10, 100)):  # finer ones where the axis is short
-        ticks = [s * 10.0**p for p in decades for s in steps if x.low <= math.log10(s) + p <= x.high]
-        if len(ticks) > 1:
-            break
+    ticks: list[float] = []
+    for steps in ((1,), (1, 2, 5), [k / 10 for k in range(10, 100)]):  # finer ones where the axis is short
+        if len(ticks) < 2:
+            decades = range(math.floor(x.low), math.floor(x.high) + 1)
+            ticks = [t for t in (s * 10.0**p for p in decades for s in steps) if x.low <= math.log10(t) <= x.high]
+    body = _frame(x, y, x_name, y_name, width, height, {math.log10(t): f"{t:g}" for t in ticks})
     body += [_line(x(math.log10(t)), y.start, x(math.log10(t)), y.end, "grid") for t in ticks]
-    body += [_text(x(math.log10(t)), height - 24, f"{t:g}") for t in ticks]
     body += [
         _line(x.start, y(level), x.end, y(level), "mark"),
         _text(x.start + 4, y(level) - 5, "chance", anchor="start"),
@@ -164,8 +162,6 @@ def points(
             f'<circle class="{kind}" cx="{left + 6:.1f}" cy="8" r="3"/>',
             _text(left + 16, 12, name, anchor="start"),
         ]
-    body.append(_text((x.start + x.end) / 2, height - 6, x_name, kind="label"))
-    body.append(_text(14, (y.start + y.end) / 2, y_name, kind="label", turn=True))
     return _svg(width, height, body, f"{y_name} against {x_name}")
 
 
@@ -496,10 +492,21 @@ def recall(points: Sequence[tuple[int, float, float | None, float | None, float]
     return _svg(width, height, body, "recall behind the map")
 
 
-def _frame(x: Axis, y: Axis, x_name: str, y_name: str, width: float, height: float) -> list[str]:
+def _frame(
+    x: Axis,
+    y: Axis,
+    x_name: str,
+    y_name: str,
+    width: float,
+    height: float,
+    ticks: Mapping[float, str] | None = None,
+) -> list[str]:
+    """Grid, numbers and names of both axes; numbers under x are round ones, if no others are given."""
+    if ticks is None:
+        ticks = {t: f"{t:,.0f}" for t in x.ticks(4) if t == round(t)}
     body = [_line(x.start, y(t), x.end, y(t), "grid") for t in y.ticks()]
     body += [_text(x.start - 6, y(t) + 4, f"{t:g}", anchor="end") for t in y.ticks()]
-    body += [_text(x(t), height - 24, f"{t:,.0f}") for t in x.ticks(4) if t == round(t)]
+    body += [_text(x(t), height - 24, said) for t, said in ticks.items()]
     body.append(_text((x.start + x.end) / 2, height - 6, x_name, kind="label"))
     body.append(_text(14, (y.start + y.end) / 2, y_name, kind="label", turn=True))
     return body

@@ -18,7 +18,7 @@ from torch import Tensor
 from zhat import _checks, randomness
 from zhat.equivalence import LINEAR
 from zhat.errors import BadInput
-from zhat.metrics import Alignment, Moments, Recovery, align, divergence
+from zhat.metrics import Alignment, Recovery, align, divergence
 from zhat.metrics.pairing import halves
 from zhat.metrics.similarity import varying
 from zhat.results import Diversity, ModelPair
@@ -103,17 +103,19 @@ def compare_models(
         first = _features(first_features, "first_features", one.shape[1])
         second = _features(second_features, "second_features", one.shape[1])
         metric = Recovery(LINEAR)
-        fit, read = _halves(metric, first, second, seed)
-        from_features, rows = align(fit, LINEAR).matrix.cpu(), read.n
+        metric.refuse_few(len(first), second.shape[1], first.shape[1])
+        fit, read = halves(second, first, seed=seed, names=("second_features", "first_features"))
+        by_features, rows = align(fit, LINEAR), read.n
+        from_features = by_features.matrix.cpu()
         vary = varying(read.zz, read.mean_z, read.n, "second_features")  # a bias or a dead unit has no R2
-        read_features = float(metric.agreement(read, align(fit, LINEAR))[vary].mean())
+        read_features = float(metric.agreement(read, by_features)[vary].mean())
         differ = _apart(one, two, first, second, seed)
         if from_heads is not None:
             by_heads = Alignment(from_heads.to(read.zh), torch.zeros_like(read.mean_z), LINEAR)
             read_heads = float(metric.agreement(read, by_heads)[vary].mean())
-    apart = None
+    disagreement = None
     if from_heads is not None and from_features is not None:
-        apart = float((from_heads - from_features).norm() / from_features.norm())
+        disagreement = float((from_heads - from_features).norm() / from_features.norm())
     return ModelPair(
         first=_diversity(one, inside, both[0], greedy=2),
         second=_diversity(two, inside, both[1], greedy=2),
@@ -121,7 +123,7 @@ def compare_models(
         from_heads=_rows(from_heads),
         residual=residual,
         from_features=_rows(from_features),
-        disagreement=apart,
+        disagreement=disagreement,
         heads_r2=read_heads,
         features_r2=read_features,
         n=rows,
@@ -141,31 +143,19 @@ def _features(values: Any, name: str, dim: int) -> Any:
     return values.reshape(-1, dim) if len(shape) > 2 else values
 
 
-def _halves(metric: Recovery, first: Any, second: Any, seed: int) -> tuple[Moments, Moments]:
-    """Moments of two halves of the rows; complaints name the features as the caller does."""
-    if len(first) != len(second):
-        raise BadInput(
-            f"`first_features` and `second_features` must hold the same rows, but they have {len(first)} and "
-            f"{len(second)}."
-        )
-    metric.refuse_few(len(first), second.shape[1], first.shape[1])
-    try:
-        return halves(second, first, seed=seed)
-    except BadInput as error:
-        raise BadInput(str(error).replace("`z`", "`second_features`").replace("`h`", "`first_features`")) from None
-
-
 def _apart(first_head: Tensor, second_head: Tensor, first: Any, second: Any, seed: int) -> tuple[float, float]:
     """Divergence of two models' probabilities on at most `READ` rows drawn; and with these rows paired at random."""
     generator = randomness.generator(seed, "rows")
-    some: Any = torch.randperm(len(first), generator=generator)[:READ].sort().values
-    one, two = (
-        f[some.to(f.device)] if isinstance(f, Tensor) else _checks.matrix(f[some.numpy()], "features")
-        for f in (first, second)
-    )
-    other = two[torch.randperm(len(two), generator=generator).to(two.device)]
-    found = divergence([one, two, other], [first_head, second_head, second_head])
+    rows = torch.randperm(len(first), generator=generator)[:READ].sort().values
+    others = rows[torch.randperm(len(rows), generator=generator)]
+    features = [_at(first, rows), _at(second, rows), _at(second, others)]
+    found = divergence(features, [first_head, second_head, second_head])
     return float(found[0, 1]), float(found[0, 2])
+
+
+def _at(values: Any, rows: Tensor) -> Any:
+    """Some rows of a tensor or of an array, which may be a file."""
+    return values[rows] if isinstance(values, Tensor) else values[rows.numpy()]
 
 
 def _rows(matrix: Tensor | None) -> tuple[tuple[float, ...], ...] | None:
