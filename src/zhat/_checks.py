@@ -12,6 +12,9 @@ from torch import Tensor
 
 from zhat.errors import BadInput
 
+EPS = torch.finfo(torch.float64).eps
+ROUNDINGS = 4  # up to so many roundings, a difference is no difference; `metrics.spectrum` says where this leads
+
 
 def settle(frozen: Any, **values: Any) -> None:
     """Put checked values into a frozen dataclass, so that NumPy scalars become plain numbers."""
@@ -29,9 +32,13 @@ def positive(value: Any, name: str) -> float:
 
 def finite(value: Any, name: str) -> float:
     """`value`, if it is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+    try:
+        number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    except OverflowError:  # a whole number beyond 1e308
+        number = math.inf
+    if not math.isfinite(number):
         raise BadInput(f"`{name}` must be a finite number, but {value!r} came.")
-    return float(value)
+    return number
 
 
 def count(value: Any, name: str, *, least: int = 1) -> int:
@@ -93,17 +100,20 @@ def paired(z: Any, h: Any, *, first: int = 0, names: tuple[str, str] = ("z", "h"
     return z.to(h.device), h
 
 
+def constant(values: Tensor, *, least: float = 0.0) -> Tensor:
+    """Which columns hold one value only, but for rounding of values of that size, at `least` this one, `(d,)`."""
+    low, high = torch.aminmax(values, dim=0)
+    size = torch.maximum(low.abs(), high.abs()).clamp_min(least)
+    return high - low <= ROUNDINGS * EPS * size
+
+
 def varying(values: Tensor, name: str) -> None:
     """Refuse columns that hold one value only: a correlation or a variance share with them is 0/0."""
-    if len(values) == 0:
-        return
-    low, high = torch.aminmax(values, dim=0)
-    size = torch.maximum(low.abs(), high.abs())
-    constant = (high - low <= 1e-12 * size).nonzero().flatten().tolist()
-    if constant:
-        columns = ", ".join(str(c) for c in constant[:8]) + (", …" if len(constant) > 8 else "")
+    still = constant(values).nonzero().flatten().tolist() if len(values) else []
+    if still:
+        columns = ", ".join(str(c) for c in still[:8]) + (", …" if len(still) > 8 else "")
         raise BadInput(
-            f"`{name}` is constant in {len(constant)} of {values.shape[1]} columns (column {columns}), "
+            f"`{name}` is constant in {len(still)} of {values.shape[1]} columns (column {columns}), "
             "so no score is defined there. Drop those columns, or look for a collapsed model."
         )
 

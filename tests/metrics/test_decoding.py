@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import balanced_accuracy_score, r2_score
 
 from zhat.errors import BadInput
-from zhat.metrics.decoding import Factor, decode_rows, holm, shuffled_rows
+from zhat.metrics.decoding import Factor, decode_rows, holm
 
 
 def rows(n=600, k=5, seed=0):
@@ -131,19 +131,6 @@ def test_two_unrelated_slow_series_are_not_taken_for_a_finding_when_blocks_are_s
         together += decoded(h, factor, held_out, repeats=2, block=130).scores[0].p <= 0.05
     assert alone >= 6  # what a plain shuffle would make of them
     assert together <= 16 * 0.05 + 2.5 * math.sqrt(16 * 0.05)
-
-
-@pytest.mark.parametrize(("n", "block"), [(10, 1), (12, 4), (13, 4), (5, 8)])
-def test_a_shuffle_loses_and_repeats_no_row(n, block):
-    orders = shuffled_rows(n, block, torch.Generator().manual_seed(0), 7)
-    assert orders.shape == (7, n)
-    assert (orders.sort(1).values == torch.arange(n)).all()
-
-
-def test_a_block_keeps_its_neighbours_up_to_one_seam():
-    (order,) = shuffled_rows(12, 4, torch.Generator().manual_seed(0))
-    for part in order.reshape(3, 4):
-        assert (part.diff() == 1).sum() >= 2
 
 
 def test_factors_that_cannot_be_scored_say_why_and_leave_the_others_alone():

@@ -60,3 +60,17 @@ def test_moments_of_other_matrices_are_not_merged():
         Moments.of(*matrices(5, 2, 2)) + Moments.of(*matrices(5, 2, 3))
     with pytest.raises(BadInput, match="at least one row"):
         Moments.of(torch.ones(0, 2), torch.ones(0, 2))
+
+
+def test_an_offset_is_as_if_it_were_not_there_in_merged_parts():
+    """A merge of means that were rounded would add 1e-8 of a standard deviation here."""
+    z, h = ((m * 2**20).round() / 2**20 for m in matrices(4096, 3, 2))  # so that nothing is lost by adding the offset
+    near, far = (
+        sum(
+            (Moments.of(z[i : i + 64] + b, h[i : i + 64] - b) for i in range(64, 4096, 64)),
+            Moments.of(z[:64] + b, h[:64] - b),
+        )
+        for b in (0.0, 2.0**27)
+    )
+    for name in ("zz", "zh", "hh"):
+        assert torch.allclose(getattr(near, name), getattr(far, name), rtol=0, atol=1e-10)

@@ -1,9 +1,10 @@
 import numpy as np
+import pytest
 import torch
 
 from zhat.metrics import Moments
 from zhat.metrics import moments as moments_module
-from zhat.metrics.pairing import Lengths, halves, shuffled
+from zhat.metrics.pairing import Lengths, draws, halves, orders, shuffled, unpaired
 
 
 def matrices(n=300, d=3, k=2):
@@ -15,6 +16,7 @@ def test_lengths_are_sums_of_squared_lengths_around_the_means():
     z, h = matrices()
     found = Lengths.of(z, h, Moments.of(z, h))
     a, b = ((m - m.mean(0)).square().sum(1) for m in (z, h))
+    a, b = a / a.sum(), b / b.sum()  # in units of the traces
     assert np.allclose([found.zz, found.zh, found.hh], [a @ a, a @ b, b @ b])
 
 
@@ -49,3 +51,31 @@ def test_halves_hold_every_row_once(monkeypatch):
     assert (fit + read).n == 301
     assert torch.allclose((fit + read).zh, whole.zh)
     assert not torch.allclose(fit.zh, halves(z, h, seed=1)[0].zh)
+
+
+@pytest.mark.parametrize(("n", "block"), [(10, 1), (12, 4), (13, 4), (5, 8)])
+def test_a_shuffle_loses_and_repeats_no_row(n, block):
+    found = orders(n, block, torch.Generator().manual_seed(0), 7)
+    assert found.shape == (7, n)
+    assert (found.sort(1).values == torch.arange(n)).all()
+
+
+def test_a_block_keeps_its_neighbours_up_to_one_seam():
+    (order,) = orders(12, 4, torch.Generator().manual_seed(0))
+    for part in order.reshape(3, 4):
+        assert (part.diff() == 1).sum() >= 2
+
+
+def test_draws_with_replacement_take_n_rows_each_time():
+    counts = list(draws(7, 120, torch.Generator().manual_seed(0)))
+    assert [len(some) for some in counts] == [50, 50, 20]
+    assert all((some.sum(1) == 7).all() for some in counts)
+    assert float(torch.cat(counts).mean()) == 1
+
+
+def test_unpaired_moments_have_the_spread_of_shuffled_ones():
+    z, h = matrices(n=400)
+    whole = Moments.of(z, h)
+    drawn = torch.stack([one.zh for (one,) in unpaired((whole,), shuffles=2000, seed=0)])
+    expected = torch.outer(whole.zz.diagonal(), whole.hh.diagonal()) / 399
+    assert torch.allclose(drawn.var(0), expected, rtol=6 * (2 / 2000) ** 0.5)

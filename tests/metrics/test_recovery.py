@@ -1,3 +1,4 @@
+import math
 import pickle
 
 import numpy as np
@@ -16,12 +17,17 @@ from zhat.equivalence import (
     INVERTIBLE,
     LINEAR,
     ORTHOGONAL,
+    PERMUTATION,
     SCALED_PERMUTATION,
+    SIGNED_PERMUTATION,
+    SIMILARITY,
 )
 from zhat.errors import BadInput, TooFewRows
 from zhat.metrics import (
     ALIGNABLE,
+    Moments,
     Recovery,
+    align,
     distance_from_orthogonal,
     linear_r2,
     mcc,
@@ -248,3 +254,61 @@ def test_a_resample_without_variance_does_not_break_the_interval():
 
     with pytest.raises(BadInput, match="no interval can be given|constant among the rows read"):
         ten()
+
+
+STANDARD = torch.randn(2000, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+FAR = {
+    "seconds since 1970": (1.7e9 + 1000 * STANDARD, STANDARD),
+    "a mean of 1e7": (STANDARD, STANDARD + 1e7),
+    "units from 1e-12 to 1e12": (STANDARD + 0.03, STANDARD * torch.tensor([1e-12, 1e12], dtype=torch.float64)),
+    "float32 with a mean of 1e5": (STANDARD, (STANDARD + 1e5).float()),
+}
+
+
+@pytest.mark.parametrize("rank", [False, True])
+@pytest.mark.parametrize("which", FAR)
+def test_mcc_does_not_mind_offsets_and_units(which, rank):
+    z, h = FAR[which]
+    score = mcc(z, h, rank=rank)
+    assert score.value == pytest.approx(1, abs=1e-4 if h.dtype == torch.float32 else 1e-9)
+    assert abs(score.chance) < 4 / math.sqrt(1000)
+
+
+def test_the_interval_holds_its_own_value_though_rounding_spoils_the_rows():
+    score = mcc(STANDARD, (STANDARD + 1e6).float())
+    assert score.low <= score.value <= score.high
+    assert score.high - score.low < 1e-3
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
+@pytest.mark.parametrize("up_to", [c for c in ALIGNABLE if c is not AFFINE], ids=str)
+def test_maps_without_an_offset_are_found_behind_one(up_to, offset):
+    """B = A M with a mean of A up to 1e8: the map without a shift is exact up to rounding of the data."""
+    generator = torch.Generator().manual_seed(1)
+    square = torch.randn(4, 4, generator=generator, dtype=torch.float64)
+    order, turn = torch.eye(4, dtype=torch.float64)[[2, 0, 3, 1]], torch.linalg.qr(square).Q
+    matrix = {
+        IDENTITY: torch.eye(4, dtype=torch.float64),
+        PERMUTATION: order,
+        SIGNED_PERMUTATION: order * torch.tensor([1.0, -1, -1, 1]),
+        SCALED_PERMUTATION: order * torch.tensor([0.5, -2, -1, 3]),
+        ORTHOGONAL: turn,
+        SIMILARITY: 1.7 * turn,
+        LINEAR: turn @ torch.diag(torch.tensor([0.5, 1, 2, 3], dtype=torch.float64)) @ turn,
+    }[up_to]
+    h = torch.randn(1000, 4, generator=generator, dtype=torch.float64) + offset
+    z = h @ matrix.T
+    score = Recovery(up_to, repeats=0, shuffles=0)(z, h)
+    assert 1 - score.value < 1e-14 + (1e-15 * offset) ** 2
+    for tighter in ALIGNABLE:
+        if tighter < up_to:
+            assert Recovery(tighter, repeats=0, shuffles=0)(z, h).value < 0.999
+
+
+def test_a_constant_column_is_an_offset_for_a_linear_map():
+    z = STANDARD + 5
+    with_one = torch.cat([STANDARD[:, :1] * 2, STANDARD[:, 1:], torch.full((2000, 1), 7.0, dtype=torch.float64)], 1)
+    found = align(Moments.of(z, with_one), LINEAR)
+    assert torch.allclose(found(with_one), z)
+    shares = torch.cat([STANDARD, 3 - STANDARD.sum(1, keepdim=True)], 1)  # rows that sum to 3
+    assert torch.allclose(align(Moments.of(z, shares), LINEAR)(shares), z)

@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score
 
 from zhat import testing
 from zhat.errors import BadInput, TooFewRows
-from zhat.metrics import CCA, CKA, PWCCA, SVCCA, Moments, Procrustes, linear_r2_both_ways, similarities
+from zhat.metrics import CCA, CKA, PWCCA, SVCCA, Moments, Procrustes, linear_r2, linear_r2_both_ways, mcc, similarities
 from zhat.metrics.similarity import principal_components
 
 KINDS = ("random", "rank-deficient", "ill-conditioned", "other units")
@@ -98,6 +98,7 @@ WHOLE = [
 CASES = [(kind, *both) for kind in KINDS for both in WHOLE if (kind, both[0]) != ("other units", SVCCA(2))]
 
 
+@pytest.mark.filterwarnings("ignore:.* count as empty")
 @pytest.mark.parametrize(("kind", "measure", "whole"), CASES, ids=lambda v: v if isinstance(v, str) else "")
 def test_one_pass_agrees_with_whole_matrices(kind, measure, whole):
     for seed in range(3):
@@ -150,6 +151,7 @@ def test_cca_is_symmetric_and_blind_on_both_sides_and_pwcca_weighs_by_the_first(
     assert abs(PWCCA()(bent, h, shuffles=0).value - PWCCA()(z, h, shuffles=0).value) > 1e-7
 
 
+@pytest.mark.filterwarnings("ignore:.* count as empty")
 def test_directions_that_one_side_lacks_count_nothing():
     rng = np.random.default_rng(0)
     z = rng.standard_normal((400, 4))
@@ -161,12 +163,63 @@ def test_directions_that_one_side_lacks_count_nothing():
     assert PWCCA()(z[:, :2], z).value == pytest.approx(1, abs=1e-6)
 
 
-def test_a_direction_counts_from_the_stated_share_of_variance():
-    rng = np.random.default_rng(0)
-    a, b = rng.standard_normal((2, 500, 1))
-    seen, empty = (CCA()(np.hstack([a, a + small * b]), np.hstack([a, b])).value for small in (1e-3, 1e-6))
-    assert seen == pytest.approx(1, abs=1e-8)
-    assert empty == pytest.approx(0.5, abs=1e-6)  # a direction of 1e-6 has a share of 1e-12 of the variance
+def nearly_flat(small, n=2000, offset=0.0, dtype=np.float64):
+    """Two latents, and two columns that differ by a small part of the second."""
+    a, b = np.random.default_rng(0).standard_normal((2, n, 1))
+    return np.hstack([a, b]), (np.hstack([a, a + small * b]) + offset).astype(dtype)
+
+
+@pytest.mark.parametrize("measure", [CCA(), PWCCA()], ids=repr)
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+@pytest.mark.parametrize(("small", "within"), [(2e-4, 1e-7), (1e-5, 1e-4), (1e-6, 1e-2)])
+def test_canonical_correlations_are_affine_invariant_up_to_the_stated_condition(measure, offset, small, within):
+    z, h = nearly_flat(small, offset=offset)
+    assert measure(z, h, shuffles=0).value == pytest.approx(1, abs=within)
+
+
+def test_a_direction_below_rounding_counts_as_empty_and_a_warning_says_so():
+    for small, offset, dtype in ((1e-7, 0, np.float64), (1e-7, 0, np.float32), (1e-6, 1e4, np.float32)):
+        z, h = nearly_flat(small, offset=offset, dtype=dtype)
+        with pytest.warns(UserWarning, match="`h` has 2 columns that vary, but 1 directions.* count as empty"):
+            assert CCA()(z, h, shuffles=0).value == pytest.approx(0.5, abs=1e-6)
+
+
+DEFICIENT = {
+    "a duplicate": lambda x: torch.cat([x, x[:, :1]], 1),
+    "a sum": lambda x: torch.cat([x, x.sum(1, keepdim=True)], 1),
+    "a product": lambda x: x @ torch.randn(4, 6, generator=torch.Generator().manual_seed(1), dtype=x.dtype),
+    "a sum around 1000": lambda x: torch.cat([x + 1000, (x + 1000).sum(1, keepdim=True)], 1),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.* count as empty")
+@pytest.mark.parametrize("kind", DEFICIENT)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("n", [100, 20_000])
+def test_rounding_is_no_direction(kind, dtype, n):
+    """Two deficient sides share four directions; what rounding adds to either is neither shared nor counted."""
+    x = torch.randn(n, 4, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    h = DEFICIENT[kind](x)
+    score = CCA()(h.flip(1), h, shuffles=0)
+    assert len(score.per_latent) == 4
+    assert score.value == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1e-60, 1e60, 1e140])
+@pytest.mark.parametrize("measure", [CCA(), PWCCA(), SVCCA(2), CKA(), CKA(debiased=True), Procrustes()], ids=repr)
+def test_the_scale_of_a_side_does_not_matter(measure, scale):
+    z, h = pair()
+    expected = measure(z, h, shuffles=1)
+    found = measure(scale * z, scale * h, shuffles=1)
+    assert (found.value, found.chance) == pytest.approx((expected.value, expected.chance), abs=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e160, 1e300])
+def test_squares_beyond_float64_get_a_sentence_and_never_a_score(scale):
+    z, h = pair()
+    for measure in (CCA(), CKA(), Procrustes(), linear_r2, mcc):
+        with pytest.raises(BadInput, match=r"the squares of `h` leave the range of float64 .* Rescale"):
+            measure(z, scale * h)
 
 
 def test_noise_scores_its_chance_level_and_debiased_cka_none():
@@ -301,6 +354,7 @@ def test_held_out_canonical_correlations_of_noise_are_around_zero_and_of_a_copy_
     assert copy.value == pytest.approx(1, abs=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.* count as empty")
 def test_held_out_canonical_correlations_count_the_directions_of_the_richer_side():
     generator = torch.Generator().manual_seed(0)
     z = torch.randn(400, 4, generator=generator)

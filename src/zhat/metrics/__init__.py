@@ -5,7 +5,9 @@ from zhat.metrics.alignment import ALIGNABLE, Alignment, align
 from zhat.metrics.decoding import Factor
 from zhat.metrics.disentanglement import dci, mig, sap
 from zhat.metrics.divergence import divergence
+from zhat.metrics.measure import Measure
 from zhat.metrics.moments import Moments
+from zhat.metrics.padded import Padded
 from zhat.metrics.recovery import (
     Recovery,
     distance_from_orthogonal,
@@ -18,6 +20,7 @@ from zhat.metrics.refits import consistency
 from zhat.metrics.similarity import CCA, CKA, PWCCA, SVCCA, Procrustes, Similarity, linear_r2_both_ways, similarities
 
 __all__ = [
+    "Measure",
     "Moments",
     "ALIGNABLE",
     "Alignment",
@@ -27,6 +30,7 @@ __all__ = [
     "pearson",
     "spearman",
     "Recovery",
+    "Padded",
     "linear_r2",
     "mcc",
     "profile",

@@ -1,7 +1,9 @@
 r"""How well latents and aligned representation agree.
 
 An agreement is a formula in five sums over rows for each latent: of $z$, $\hat z$, $z^2$, $z\hat z$ and $\hat z^2$. The
-sums come from moments for the score itself and from weighted rows for its bootstrap, so one formula serves both.
+sums come from moments for the score itself and from weighted rows for its bootstrap, so one formula serves both. They
+are taken around the mean of $z$; those of $\hat z$ around its own mean where the measure is blind to an offset, because
+an offset of 1e8 standard deviations leaves no digit of a variance.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from zhat._checks import constant
 from zhat.equivalence import COMPONENTWISE, IDENTITY, SCALED_PERMUTATION, Equivalence
+from zhat.metrics.spectrum import centred
 
 Formula = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
@@ -35,6 +39,11 @@ class Agreement:
     blind_to: Equivalence = IDENTITY
 
     @property
+    def forgives_shift(self) -> bool:
+        """Whether a constant offset of a coordinate does not move it."""
+        return self.blind_to is not IDENTITY
+
+    @property
     def ranked(self) -> bool:
         """Whether the sums are those of ranks."""
         return self.blind_to is COMPONENTWISE
@@ -46,15 +55,17 @@ class Agreement:
         """One value for each latent, `(n, d), (n, d) -> (d,)`."""
         if self.ranked:
             z, z_hat = ranks(z), ranks(z_hat)
-        sums = contributions(z, z_hat).sum(0)
+        sums = self.contributions(z, z_hat).sum(0)
         return self.formula(torch.full_like(sums[: z.shape[1]], len(z)), *sums.chunk(5))
 
-
-def contributions(z: Tensor, z_hat: Tensor) -> Tensor:
-    """What each row adds to the five sums, around the mean latent, `(n, d), (n, d) -> (n, 5 d)`, in float64."""
-    centre = z.mean(0, dtype=torch.float64)
-    z, h = z - centre, z_hat - centre
-    return torch.cat([z, h, z.square(), z * h, h.square()], -1)
+    def contributions(self, z: Tensor, z_hat: Tensor) -> Tensor:
+        """What each row adds to the five sums, `(n, d), (n, d) -> (n, 5 d)`, in float64."""
+        centre = z.mean(0, dtype=torch.float64)
+        h = z_hat - centre
+        if self.forgives_shift:
+            h = torch.where(constant(z_hat), 0.0, z_hat - z_hat.mean(0, dtype=torch.float64))
+        z = z - centre
+        return torch.cat([z, h, z.square(), z * h, h.square()], -1)
 
 
 def ranks(values: Tensor) -> Tensor:
@@ -69,19 +80,17 @@ def ranks(values: Tensor) -> Tensor:
 
 
 def _r2(n: Tensor, z: Tensor, h: Tensor, zz: Tensor, zh: Tensor, hh: Tensor) -> Tensor:
-    spread = zz - z.square() / n
+    spread = centred(zz, z, n)
     share = (zz - 2 * zh + hh).clamp_min(0) / spread
-    return torch.where(spread > 1e-12 * zz, 1 - share, math.nan)  # a constant latent has no variance to explain
+    return torch.where(spread > 0, 1 - share, math.nan)  # a constant latent has no variance to explain
 
 
 def _correlation(n: Tensor, z: Tensor, h: Tensor, zz: Tensor, zh: Tensor, hh: Tensor) -> Tensor:
-    spread = hh - h.square() / n
-    spread = torch.where(spread > 1e-13 * hh, spread, 0.0)  # a constant prediction agrees with nothing
-    latent = zz - z.square() / n
-    size = (latent * spread).clamp_min(0).sqrt()
-    zh = zh - z * h / n
-    value = torch.where(size > 0, zh / size.clamp_min(torch.finfo(size.dtype).tiny), 0.0).clamp(-1, 1)
-    return torch.where(latent > 1e-12 * zz, value, math.nan)
+    latent, spread = centred(zz, z, n).sqrt(), centred(hh, h, n).sqrt()
+    value = torch.where(
+        spread > 0, (zh - z * h / n) / latent / spread, 0.0
+    )  # a constant prediction agrees with nothing
+    return torch.where(latent > 0, value.clamp(-1, 1), math.nan)
 
 
 r2 = Agreement("R2", _r2)

@@ -1,7 +1,8 @@
 r"""The best map inside a class, fitted on some rows: $\hat z = A h + b$.
 
 Every class from `IDENTITY` to `AFFINE` is fitted by least squares from the moments alone, so one pass over the rows
-serves all of them.
+serves all of them. Sums are taken around the means, and an offset enters by its difference only: maps without an offset
+are right for means of up to 1e8 standard deviations in float64, where sums around the origin have no digit left.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from zhat.equivalence import (
 )
 from zhat.errors import BadInput
 from zhat.metrics.moments import Moments
+from zhat.metrics.spectrum import TINY
 
 ALIGNABLE = (
     IDENTITY,
@@ -73,42 +75,52 @@ def align(moments: Moments, up_to: Equivalence, *, shift: bool = False) -> Align
     Reference: schonemann1966 for `ORTHOGONAL` and `SIMILARITY`.
     """
     shift = shift or up_to is AFFINE
-    zz, zh, hh = moments.scatter(shift=shift)
-    matrix = _best_matrix(up_to, zz, zh, hh)
+    matrix = _best_matrix(up_to, moments, shift=shift)
     offset = moments.mean_z - matrix @ moments.mean_h if shift else torch.zeros_like(moments.mean_z)
     return Alignment(matrix, offset, up_to)
 
 
-def _best_matrix(up_to: Equivalence, zz: Tensor, zh: Tensor, hh: Tensor) -> Tensor:
-    d, k = zh.shape
+def _best_matrix(up_to: Equivalence, m: Moments, *, shift: bool) -> Tensor:
+    d, k = m.zh.shape
     if up_to is IDENTITY:
         if d != k:
             raise BadInput(f"an identity needs as many coordinates as latents, but there are {k} and {d}.")
-        return torch.eye(d, dtype=zh.dtype, device=zh.device)
+        return torch.eye(d, dtype=m.zh.dtype, device=m.zh.device)
     if up_to in (LINEAR, AFFINE):
-        return least_squares(zh, hh)
+        return least_squares(m, shift=shift)
     if up_to in (ORTHOGONAL, SIMILARITY):
-        return _procrustes(zh, hh, scaled=up_to is SIMILARITY)
-    size = hh.diagonal()
-    if up_to is PERMUTATION:
-        # |z_i - h_j|^2 = zz_i - 2 zh_ij + hh_j, and zz_i for a latent left over
-        gain, value = 2 * zh - size, torch.ones_like(zh)
-    elif up_to is SIGNED_PERMUTATION:
-        gain, value = 2 * zh.abs() - size, torch.where(zh < 0, -1.0, 1.0).to(zh)
-    elif up_to is SCALED_PERMUTATION:
-        value = torch.where(size > 0, zh / size.clamp_min(torch.finfo(zh.dtype).tiny), 0.0)
-        # Each latent counts alike, whatever its variance: the share of it that is explained decides.
-        gain = value * zh / zz.diagonal().clamp_min(torch.finfo(zh.dtype).tiny)[:, None]
-    else:
+        return _procrustes(m, shift=shift, scaled=up_to is SIMILARITY)
+    if up_to not in (PERMUTATION, SIGNED_PERMUTATION, SCALED_PERMUTATION):
         names = ", ".join(c.name for c in ALIGNABLE)
         raise BadInput(f"no best map can be fitted up to {up_to.name}. Use one of {names}.")
-    rows, columns = match(gain)
-    matrix = torch.zeros_like(zh)
+    return _permutation(up_to, m, shift=shift)
+
+
+def _permutation(up_to: Equivalence, m: Moments, *, shift: bool) -> Tensor:
+    r"""The best matching, with signs or scales $v_{ij}$ where they are free.
+
+    Coordinate j leaves $|z_i - v h_j|^2 = zz_i - 2 v\, zh_{ij} + v^2 hh_j + n (\bar z_i - v \bar h_j)^2$ of latent i,
+    and a latent left over keeps $|z_i|^2$. With scales free each latent counts alike: the share left decides.
+    """
+    d, k = m.zh.shape
+    free = 0.0 if shift else 1.0
+    mean_z, mean_h, zz, hh = free * m.mean_z[:, None], free * m.mean_h, m.zz.diagonal()[:, None], m.hh.diagonal()
+    cross, size, whole = m.zh + m.n * mean_z * mean_h, hh + m.n * mean_h.square(), zz + m.n * mean_z.square()
+    value = torch.ones_like(cross)
+    if up_to is SIGNED_PERMUTATION:
+        value = torch.where(cross < 0, -1.0, 1.0).to(cross)
+    elif up_to is SCALED_PERMUTATION:
+        value = torch.where(size > 0, cross / size.clamp_min(TINY), 0.0)
+    left = zz - 2 * value * m.zh + value.square() * hh + m.n * (mean_z - value * mean_h).square()
+    if up_to is SCALED_PERMUTATION:
+        left, whole = left / whole.clamp_min(TINY), torch.ones_like(whole)
+    rows, columns = match(-left if d <= k else whole - left)  # every latent is matched: what is whole does not matter
+    matrix = torch.zeros_like(cross)
     matrix[rows, columns] = value[rows, columns]
     return matrix
 
 
-def _procrustes(zh: Tensor, hh: Tensor, *, scaled: bool) -> Tensor:
+def _procrustes(m: Moments, *, shift: bool, scaled: bool) -> Tensor:
     r"""The matrix $s R$ with orthonormal rows or columns R (and s = 1 unless `scaled`) that fits best.
 
     With no more coordinates than latents, $\mathrm{tr}(R\,hh\,R^T)$ does not depend on R and one singular value
@@ -116,6 +128,7 @@ def _procrustes(zh: Tensor, hh: Tensor, *, scaled: bool) -> Tensor:
     iteration: each step solves the problem with the quadratic term replaced by its tangent, which never fits worse. It
     starts from several places, the best signed permutation among them.
     """
+    _, zh, hh = m.scatter(shift=shift)
     d, k = zh.shape
 
     def size(rotation: Tensor) -> Tensor:
@@ -127,10 +140,14 @@ def _procrustes(zh: Tensor, hh: Tensor, *, scaled: bool) -> Tensor:
         s = size(rotation)
         return s**2 * (rotation @ hh * rotation).sum() - 2 * s * (rotation * zh).sum()
 
-    rotation = _polar(zh)
+    rotation = _polar(zh) if shift else _polar_from_origin(m)
     if k > d:
         top = torch.linalg.eigvalsh(hh)[-1]
-        starts = [rotation, _polar(least_squares(zh, hh)), _best_matrix(SIGNED_PERMUTATION, hh[:d, :d], zh, hh)]
+        starts = [
+            rotation,
+            _polar(least_squares(m, shift=shift)),
+            _permutation(SIGNED_PERMUTATION, m, shift=shift),
+        ]
         found = []
         for start in starts:
             for _ in range(200):
@@ -150,21 +167,53 @@ def _polar(matrix: Tensor) -> Tensor:
     return nearest
 
 
+def _polar_from_origin(m: Moments) -> Tensor:
+    r"""The nearest such matrix to $zh + n \bar z \bar h^T$, the cross scatter around the origin.
+
+    Where the means outweigh the scatter, sums around the origin round it away. Then the mean of h is turned onto that
+    of z, and the scatter decides about the directions perpendicular to them; from a factor of 1e6 on, the best rotation
+    explains more by less than 1e-6 of the variance that an error of the mean takes.
+    """
+    size_z, size_h = m.mean_z.norm(), m.mean_h.norm()
+    if float(m.n * size_z * size_h) <= 1e6 * float(m.zh.abs().max()):
+        return _polar(m.scatter(shift=False)[1])
+    z, h = _perpendicular(m.mean_z / size_z), _perpendicular(m.mean_h / size_h)
+    return torch.outer(m.mean_z / size_z, m.mean_h / size_h) + z.T @ _polar(z @ m.zh @ h.T) @ h
+
+
+def _perpendicular(unit: Tensor) -> Tensor:
+    """Orthonormal rows perpendicular to a unit vector, `(d,) -> (d - 1, d)`: a Householder reflection."""
+    mirror = unit.clone()
+    mirror[0] += 1.0 if float(unit[0]) >= 0 else -1.0
+    eye = torch.eye(len(unit), dtype=unit.dtype, device=unit.device)
+    return (eye - torch.outer(mirror, mirror) * (2 / mirror.square().sum()))[1:]
+
+
 def match(gain: Tensor) -> tuple[Tensor, Tensor]:
     """The one-to-one matching of latents to coordinates with the largest total gain, `(d, k)` -> indices."""
     rows, columns = linear_sum_assignment(gain.cpu().numpy(), maximize=True)
     return torch.as_tensor(rows, device=gain.device), torch.as_tensor(columns, device=gain.device)
 
 
-def least_squares(zh: Tensor, hh: Tensor) -> Tensor:
+def least_squares(m: Moments, *, shift: bool) -> Tensor:
     r"""$A = zh\, hh^{+}$, directions of the representation without variance left out, `(d, k)`.
 
-    Columns are first brought to unit size, so that a coordinate in small units is not mistaken for an empty one.
+    Without a shift, $A + r u^T$ minimises $\sum_i |z_i - A h_i|^2$ with $r = \bar z - A \bar h$ and
+    $u = n\, hh^{+} \bar h / (1 + n \bar h^T hh^{+} \bar h)$. Where the mean of h leaves the directions in which h
+    varies, as a constant column does, that part of it is an offset for free.
     """
-    size = hh.diagonal().clamp_min(0).sqrt()
-    unit = torch.where(size > 0, 1 / size.clamp_min(torch.finfo(hh.dtype).tiny), 0.0)
-    values, vectors = torch.linalg.eigh(unit[:, None] * hh * unit)
-    kept = values > values[-1].clamp_min(0) * len(values) * torch.finfo(hh.dtype).eps
-    inverse = torch.where(kept, 1 / torch.where(kept, values, 1.0), 0.0)
-    matrix: Tensor = ((zh * unit) @ vectors * inverse) @ vectors.T * unit
-    return matrix
+    found = m.spectrum()
+    white = found.white
+    matrix: Tensor = m.zh @ white @ white.T
+    if shift:
+        return matrix
+    still, mean = torch.where(found.unit > 0, 0.0, m.mean_h), found.unit * m.mean_h
+    empty = mean - found.vectors @ (found.vectors.T @ mean)
+    if bool((still != 0).any()):
+        along = still / still.square().sum()
+    elif float(empty.square().sum()) > found.floor * float(mean.square().sum()):
+        along = found.unit * empty / (empty @ mean)
+    else:
+        whitened = white.T @ m.mean_h
+        along = white @ whitened * (m.n / (1 + m.n * whitened.square().sum()))
+    return matrix + torch.outer(m.mean_z - matrix @ m.mean_h, along)

@@ -32,6 +32,8 @@ from torch import Tensor
 from zhat import _checks, randomness
 from zhat.errors import BadInput
 from zhat.metrics.moments import Moments
+from zhat.metrics.pairing import draws, order, orders
+from zhat.metrics.spectrum import TINY, Spectrum, centred, varies
 from zhat.metrics.uncertainty import interval
 from zhat.results import FactorScore
 
@@ -41,7 +43,6 @@ Ends = tuple[float, float] | tuple[None, None]
 LEAST = 5  # rows of a class on either side of the split
 TESTED = 4096  # held-out rows that are shuffled
 UNITS = 4096  # held-out rows, or groups of them, that are resampled
-_TINY = torch.finfo(torch.float64).tiny
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,16 +71,19 @@ class Factor:
     def real(cls, name: str, values: Any) -> Factor:
         """A factor whose values are numbers on a line, `(n,)`; kept in standard deviations around the mean."""
         column = _checks.matrix(np.asarray(values, dtype=np.float64)[:, None], name)
-        centred = column - column.mean(0)
-        spread = centred.square().mean(0).sqrt()
-        moved = spread > 1e-12 * column.abs().amax()
-        return cls(name, "real", centred / torch.where(moved, spread, 1.0) if bool(moved) else torch.zeros_like(column))
+        if bool(_checks.constant(column)):
+            return cls(name, "real", torch.zeros_like(column))
+        away = column - column.mean(0)
+        away = away / away.abs().amax()  # so that no square leaves the range of float64
+        return cls(name, "real", away / away.square().mean(0).sqrt())
 
     @classmethod
     def circular(cls, name: str, values: Any, period: float) -> Factor:
         """A factor that comes back to its start after one period, `(n,)`."""
-        turn = _checks.matrix(np.asarray(values, dtype=np.float64)[:, None], name) * (2 * math.pi / period)
-        return cls(name, "circular", torch.cat([turn.cos(), turn.sin()], 1), period=_checks.positive(period, "period"))
+        period = _checks.positive(period, "period")
+        turn = _checks.matrix(np.asarray(values, dtype=np.float64)[:, None], name).remainder(period) / period
+        turn = turn * (2 * math.pi)
+        return cls(name, "circular", torch.cat([turn.cos(), turn.sin()], 1), period=period)
 
     @classmethod
     def categorical(cls, name: str, values: Any) -> Factor:
@@ -96,11 +100,11 @@ class Factor:
 
     def unscorable(self, held_out: Tensor) -> str:
         """Why there can be no score with this split; empty where there can."""
-        if bool((self.columns.amax(0) - self.columns.amin(0) <= 1e-12).all()):
+        if bool(_checks.constant(self.columns, least=1.0).all()):
             return "it has the same value in all rows"
         if self.type != "categorical":
             for rows in (self.columns[held_out], self.columns[~held_out]):
-                if bool((rows.amax(0) - rows.amin(0) <= 1e-12).all()):
+                if bool(_checks.constant(rows, least=1.0).all()):
                     return "it has the same value in all rows of one side of the split"
             return ""
         least = torch.minimum(self.columns[held_out].sum(0), self.columns[~held_out].sum(0))
@@ -161,11 +165,11 @@ def decode_rows(
     kept = [(f, place) for f, place, no in zip(factors, places, why, strict=True) if not no]
     columns = torch.cat([f.columns for f in factors], 1)
     copied = torch.cat([f.columns for f, _ in kept if not f.classes] or [columns[:, :0]], 1)
-    orders = _orders(copied.shape[1], len(held_out), block, seed)
-    fit, read = _moments(blocks, columns, copied, orders, held_out)
+    mixed = _mixed(copied.shape[1], len(held_out), block, seed)
+    fit, read = _moments(blocks, columns, copied, mixed, held_out)
     linear = _Linear.of(fit, components)
     rows = _predictions(blocks, kept, linear, fit, held_out)
-    chances = _refitted([f for f, _ in kept], linear, fit, read, columns.shape[1], len(orders))
+    chances = _refitted([f for f, _ in kept], linear, fit, read, columns.shape[1], len(mixed))
     count = shuffles if shuffles is not None else max(999, 40 * len(kept) - 1)
     intervals = _intervals(rows, block, repeats, seed)
     tests = _shuffle_tests(rows, block, count, seed)
@@ -212,34 +216,15 @@ def _places(factors: Sequence[Factor]) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
 
-def shuffled_rows(n: int, block: int, generator: torch.Generator, times: int = 1) -> Tensor:
-    """Orders of n rows, `(times, n)`: blocks of neighbouring rows change places, and each is rolled by itself.
-
-    Rolled blocks keep how neighbouring rows are alike, and lose which row they stood beside. Rows left over after the
-    last whole block form a shorter one that only rolls.
-    """
-    if block <= 1:
-        return torch.rand(times, n, generator=generator).argsort(1)
-    whole = n // block
-    order = torch.rand(times, whole, generator=generator).argsort(1)
-    roll = torch.randint(block, (times, whole, 1), generator=generator)
-    rows = (order[:, :, None] * block + (torch.arange(block) + roll) % block).reshape(times, -1)
-    rest = n - whole * block
-    if rest:
-        roll = torch.randint(rest, (times, 1), generator=generator)
-        rows = torch.cat([rows, whole * block + (torch.arange(rest) + roll) % rest], 1)
-    return rows
-
-
-def _orders(width: int, n: int, block: int, seed: int) -> list[Tensor]:
+def _mixed(width: int, n: int, block: int, seed: int) -> list[Tensor]:
     """Orders of the rows for the chance level of a fit: fewer for many columns, each of which is one more."""
     generator = randomness.generator(seed, "chance")
     times = max(5, min(20, 96 // width)) if width else 0
-    return [shuffled_rows(n, block, generator)[0] for _ in range(times)]
+    return [orders(n, block, generator)[0] for _ in range(times)]
 
 
 def _moments(
-    blocks: Blocks, columns: Tensor, copied: Tensor, orders: Sequence[Tensor], held_out: Tensor
+    blocks: Blocks, columns: Tensor, copied: Tensor, mixed: Sequence[Tensor], held_out: Tensor
 ) -> tuple[Moments, Moments]:
     """Moments of the rows fitted and of the rows read: of all columns, then of some in each of several orders."""
     found: dict[bool, Moments] = {}
@@ -247,7 +232,7 @@ def _moments(
     for rows in blocks():
         h = torch.as_tensor(rows)
         here = slice(start, start + len(h))
-        z = torch.cat([columns[here], *(copied[order[here]] for order in orders)], 1)
+        z = torch.cat([columns[here], *(copied[rows_of[here]] for rows_of in mixed)], 1)
         for side in (False, True):
             some = held_out[here] == side
             if bool(some.any()):
@@ -269,16 +254,10 @@ class _Linear:
     @classmethod
     def of(cls, fit: Moments, components: int | None) -> _Linear:
         """From the rows fitted; directions without variance are left out."""
-        size = fit.hh.diagonal().clamp_min(0).sqrt()
-        moved = size > math.sqrt(fit.n) * 4 * torch.finfo(torch.float64).eps * fit.mean_h.abs()
-        if not bool(moved.any()):
-            raise BadInput("every row of the representation is the same, so nothing can be read from it.")
         # Units do not matter to a fit, so columns are brought to unit size; to principal components they do.
-        unit = torch.where(moved, 1 / size.clamp_min(_TINY) if components is None else 1.0, 0.0)
-        values, vectors = torch.linalg.eigh(unit[:, None] * fit.hh * unit)
-        rank = int((values > values[-1] * len(values) * torch.finfo(torch.float64).eps).sum())
-        keep = rank if components is None else min(rank, components)
-        white = unit[:, None] * vectors[:, -keep:] * values[-keep:].rsqrt()
+        white = Spectrum.of(fit.hh, fit.mean_h, fit.n, eps=fit.eps_h, unit=components is None).white[:, :components]
+        if not white.shape[1]:
+            raise BadInput("every row of the representation is the same, so nothing can be read from it.")
         return cls(white, fit.mean_h)
 
     def regression(self, zh: Tensor) -> Tensor:
@@ -292,7 +271,7 @@ class _Linear:
         rows $\sqrt{n_c}\, m_c$ of P, and its inverse needs only a matrix of the size of the classes.
         """
         share = fit.mean_z[place]
-        counts = (share * fit.n).clamp_min(_TINY)
+        counts = (share * fit.n).clamp_min(TINY)
         means = (fit.zh[place] @ self.white) / counts[:, None]
         rows = counts.sqrt()[:, None] * means
         values, vectors = torch.linalg.eigh(rows @ rows.T)
@@ -305,12 +284,12 @@ class _Linear:
     def importance(self, fit: Moments, place: slice) -> Tensor:
         """|Standardised coefficients| of a factor's columns, root mean square over them, where beyond noise, `(k,)`."""
         zh, zz = fit.zh[place], fit.zz[place, place].diagonal().clamp_min(0)
-        varies = zz > 1e-12 * fit.n
-        if not bool(varies.any()):
+        vary = varies(zz, fit.mean_z[place], fit.n)
+        if not bool(vary.any()):
             return torch.zeros(fit.hh.shape[0], dtype=torch.float64)
-        across = self.regression(zh)[:, varies]
-        zz = zz[varies]
-        left = (1 - ((zh @ self.white)[varies].square().sum(1) / zz).clamp(0, 1)) * zz
+        across = self.regression(zh)[:, vary]
+        zz = zz[vary]
+        left = (1 - ((zh @ self.white)[vary].square().sum(1) / zz).clamp(0, 1)) * zz
         noise = self.white.square().sum(1)[:, None] * left / max(1, fit.n - self.white.shape[1] - 1)
         far = float(torch.special.ndtri(torch.tensor(1 - 0.005 / across.numel(), dtype=torch.float64)))
         size = fit.hh.diagonal().clamp_min(0)
@@ -343,8 +322,8 @@ class _Row:
             count, right = sums.chunk(2, -1)
             return torch.where(count > 0, right / count.clamp_min(1), math.nan).nanmean(-1)
         n, size, off = sums[..., 0], sums[..., 1], sums[..., 2]
-        spread = size - sums[..., 3:].square().sum(-1) / n
-        return torch.where(spread > 1e-12 * size, 1 - off / spread, math.nan)
+        spread = centred(size, sums[..., 3:].norm(dim=-1), n)
+        return torch.where(spread > 0, 1 - off / spread, math.nan)
 
     def score(self, ends: Ends, p: float, chance: float) -> FactorScore:
         """The score with all that was found out about it."""
@@ -353,7 +332,7 @@ class _Row:
         if self.factor.type == "categorical":
             also["accuracy"] = float((self.truth == self.guess).double().mean())
         if self.factor.type == "circular":
-            length = self.guess.norm(dim=1).clamp_min(_TINY)
+            length = self.guess.norm(dim=1).clamp_min(TINY)
             also["mean cosine"] = float(((self.truth * self.guess).sum(1) / length).mean())
         return replace(
             _unscored(self.factor, ""),
@@ -442,7 +421,7 @@ def _refitted(
             out.append(None)
             continue
         end = start + factor.columns.shape[1]
-        out.append(float((1 - error[:, start:end].sum(1) / spread[:, start:end].sum(1).clamp_min(_TINY)).mean()))
+        out.append(float((1 - error[:, start:end].sum(1) / spread[:, start:end].sum(1).clamp_min(TINY)).mean()))
         start = end
     return out
 
@@ -453,14 +432,12 @@ def _intervals(rows: Sequence[_Row], block: int, repeats: int, seed: int) -> lis
         return []
     generator = randomness.generator(seed, "bootstrap")
     n = len(rows[0].truth)
-    order = torch.arange(n) if block > 1 else torch.randperm(n, generator=generator)
+    mixed = torch.arange(n) if block > 1 else order(n, generator)
     size = max(block, -(-n // UNITS))
     unit = torch.empty(n, dtype=torch.int64)
-    unit[order] = torch.arange(n) // size
+    unit[mixed] = torch.arange(n) // size
     units = int(unit.max()) + 1
-    drawn = torch.randint(units, (repeats, units), generator=generator)
-    counts = torch.zeros(repeats, units, dtype=torch.float64)
-    counts.scatter_add_(1, drawn, torch.ones((), dtype=torch.float64).expand(repeats, units))
+    counts = torch.cat(list(draws(units, repeats, generator)))
     out: list[Ends] = []
     for row in rows:
         each = row.contributions()
@@ -480,18 +457,18 @@ def _shuffle_tests(rows: Sequence[_Row], block: int, shuffles: int, seed: int) -
     n = len(rows[0].truth)
     wanted = max(TESTED, 32 * block)
     if block <= 1:
-        some = torch.randperm(n, generator=generator)[:wanted].sort().values
+        some = order(n, generator)[:wanted].sort().values
     else:
-        starts = torch.randperm(max(1, n // block), generator=generator)[: max(1, wanted // block)].sort().values
+        starts = order(max(1, n // block), generator)[: max(1, wanted // block)].sort().values
         some = (starts[:, None] * block + torch.arange(block)).flatten()
         some = some[some < n]
     truths, guesses = [row.truth[some] for row in rows], [row.guess[some] for row in rows]
     matched = [_match(*pair) for pair in zip(rows, truths, guesses, strict=True)]
     above, total = [0] * len(rows), [0.0] * len(rows)
     for start in range(0, shuffles, 64):
-        orders = shuffled_rows(len(some), block, generator, min(64, shuffles - start))
+        mixed = orders(len(some), block, generator, min(64, shuffles - start))
         for i, (row, truth, guess) in enumerate(zip(rows, truths, guesses, strict=True)):
-            values = _match(row, truth[orders], guess)
+            values = _match(row, truth[mixed], guess)
             above[i] += int((values >= matched[i] - 1e-9 * abs(float(matched[i]))).sum())
             total[i] += float(values.sum())
     return [((1 + a) / (1 + shuffles), t / shuffles) for a, t in zip(above, total, strict=True)]
@@ -526,11 +503,9 @@ def _association(whole: Moments, place: slice, classes: bool) -> Tensor:
     """The multiple correlation of each coordinate with the columns of a factor, `(k,)`."""
     zz, zh = whole.zz[place, place], whole.zh[place]
     size = whole.hh.diagonal()
-    varies = size > whole.n * (4 * torch.finfo(torch.float64).eps * whole.mean_h).square()
     if classes:  # the scatter between classes: their centred sums over their counts
-        between = zh.square() / (whole.n * whole.mean_z[place]).clamp_min(_TINY)[:, None]
+        between = zh.square() / (whole.n * whole.mean_z[place]).clamp_min(TINY)[:, None]
     else:
-        inverse = torch.linalg.pinv(zz, hermitian=True, rtol=1e-10) if float(zz.trace()) > 1e-12 * whole.n else zz
-        between = zh * (inverse @ zh)
-    share = between.sum(0) / size.clamp_min(_TINY)
-    return torch.where(varies, share, 0.0).clamp(0, 1).sqrt()
+        between = (Spectrum.of(zz, whole.mean_z[place], whole.n).white.T @ zh).square()
+    share = between.sum(0) / size.clamp_min(TINY)
+    return torch.where(whole.varies()[1], share, 0.0).clamp(0, 1).sqrt()

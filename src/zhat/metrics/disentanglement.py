@@ -37,6 +37,9 @@ def dci(importance: Any) -> tuple[float, float, tuple[float, ...]]:
     Args:
         importance: R, at least 0, `(k, f)`: coefficients of a linear map, or a forest's importances.
 
+    disentanglement_lib weighs factors in C by their share of all importance, as coordinates are in D; here they count
+    alike. Where all factors are equally important the two agree.
+
     Returns:
         D, C, and the completeness of each factor.
 

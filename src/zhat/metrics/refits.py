@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
-from scipy import stats
 
 from zhat import _checks, randomness
 from zhat.errors import BadInput
+from zhat.metrics.pairing import order
 from zhat.metrics.similarity import linear_r2_both_ways
+from zhat.metrics.uncertainty import student
 from zhat.results import Consistency
 
 
@@ -62,15 +62,13 @@ def consistency(
         matrix[j][i], matrix[i][j], read = to_i.value, to_j.value, to_i.n
         means.append((to_i.value + to_j.value) / 2)
         for _ in range(shuffles):
-            order = torch.randperm(len(arrays[j]), generator=generator).to(arrays[j].device)
-            ways = linear_r2_both_ways(arrays[i], arrays[j][order], seed=seed)
+            mixed = order(len(arrays[j]), generator, arrays[j].device)
+            ways = linear_r2_both_ways(arrays[i], arrays[j][mixed], seed=seed)
             by_chance.append((ways[0].value + ways[1].value) / 2)
     mean = sum(means) / len(means)
     low = high = None
     if len(means) > 1:
-        spread = math.sqrt(sum((m - mean) ** 2 for m in means) / (len(means) - 1))
-        reach = float(stats.t.ppf(0.975, len(means) - 1)) * spread / math.sqrt(len(means))
-        low, high = mean - reach, mean + reach
+        low, high = student(torch.tensor(means, dtype=torch.float64))
     return Consistency(
         names=called,
         r2=tuple(tuple(row) for row in matrix),

@@ -5,14 +5,16 @@ ones a block at a time; `CCA().of(moments)` reads moments that were merged from 
 rows they are fitted on, so independent noise does not score 0: the chance level stands beside each, and too few rows
 are refused.
 
-**Directions without variance.** Moments hold squares, so a direction whose variance is below $\sqrt\epsilon$ (1.5e-8)
-of the largest has lost half of its digits. It counts as empty. For canonical correlations variances are compared after
-columns were brought to unit variance, so that units do not matter.
+**Directions without variance.** A direction that cannot be told from rounding counts as empty (`spectrum` says when),
+and a warning says so. Canonical correlations bring columns to unit variance first, so that units do not matter. From
+2,000 rows of float64 they are right to 1e-7 up to a condition number of the unit columns of 1e4, to 1e-3 up to 1e6, and
+directions beyond about 5e6 are empty (2e6 for float32 around 0; less the larger the means are).
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,9 +29,8 @@ from zhat.errors import BadInput, TooFewRows
 from zhat.metrics.moments import Moments, blocks
 from zhat.metrics.pairing import Lengths, halves, shuffled
 from zhat.metrics.recovery import Recovery
+from zhat.metrics.spectrum import Spectrum, varies
 from zhat.results import Score
-
-EMPTY = math.sqrt(torch.finfo(torch.float64).eps)  # share of the largest variance below which a direction is empty
 
 
 class Similarity(ABC):
@@ -115,7 +116,8 @@ class CCA(Similarity):
     direction that one has, and the other has a column for but not the direction, counts 0. Where both have full rank
     this is the usual mean. `per_latent` holds the correlations, largest first.
 
-    Blind to: affine maps of either side. Range [0, 1]; independent noise scores about $\sqrt{k/n}$.
+    Blind to: affine maps of either side, up to condition numbers of about 5e6 (`spectrum`). Range [0, 1]; independent
+    noise scores about $\sqrt{k/n}$.
     Reference: hotelling1936; roeder2020, section 5.
 
     Example:
@@ -197,8 +199,7 @@ class SVCCA(Similarity):
 
     def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
         """Mean and correlations."""
-        sides = ((moments.zz, moments.mean_z, "z"), (moments.hh, moments.mean_h, "h"))
-        white = [_whitening(s, mean, moments.n, name, unit=self.standardised) for s, mean, name in sides]
+        white = [Spectrum.of(m.hh, m.mean_h, m.n, eps=m.eps_h, unit=self.standardised).white for m in _sides(moments)]
         for matrix, name in zip(white, "zh", strict=True):
             if matrix.shape[1] < self.components:
                 raise BadInput(
@@ -219,6 +220,9 @@ class PWCCA(Similarity):
 
     Not symmetric: the first argument weighs. Directions of z beyond those of h count 0, with their principal axes as
     variates. Among directions of equal correlation the variates, and so their weights, are a convention.
+
+    google/svcca's `pwcca.py` applies the canonical coefficients to columns that it has not whitened, adds the means
+    back and makes the result orthonormal by QR, so its weights, and its values, differ from these.
 
     Blind to: affine maps of h, rotations within the columns of h; not to maps of z.
     Reference: morcos2018, which weighs by the side with fewer directions.
@@ -283,15 +287,17 @@ class CKA(Similarity):
 
     def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
         """The value, alone."""
-        _refuse_collapsed(moments)
-        zh, zz, hh = (s.square().sum() for s in (moments.zh, moments.zz, moments.hh))
+        trace_z, trace_h = (side.hh.trace() for side in _sides(moments))
+        # In units of the traces: squares of scatters are of fourth order, and would leave the range of float64 at 1e77.
+        scaled = (moments.zh / trace_z.sqrt() / trace_h.sqrt(), moments.zz / trace_z, moments.hh / trace_h)
+        zh, zz, hh = (s.square().sum() for s in scaled)
         if lengths is not None and self.debiased:
-            n, trace_z, trace_h = moments.n, moments.zz.trace(), moments.hh.trace()
+            n = moments.n
             # With centred rows the sums of a kernel without its diagonal are minus the squared lengths.
             pair, both = 1 / ((n - 1) * (n - 2)), 1 + 2 / (n - 2)
-            zh = zh + trace_z * trace_h * pair - both * lengths.zh
-            zz = zz + trace_z * trace_z * pair - both * lengths.zz
-            hh = hh + trace_h * trace_h * pair - both * lengths.hh
+            zh, zz, hh = (
+                s + pair - both * length for s, length in ((zh, lengths.zh), (zz, lengths.zz), (hh, lengths.hh))
+            )
             if min(float(zz), float(hh)) <= 0:
                 raise BadInput(
                     f"{n} rows are too noisy for a debiased CKA: an unbiased norm came out below 0. Bring more rows."
@@ -327,8 +333,8 @@ class Procrustes(Similarity):
 
     def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
         """The value, alone."""
-        _refuse_collapsed(moments)
-        value = torch.linalg.svdvals(moments.zh).sum() / (moments.zz.trace() * moments.hh.trace()).sqrt()
+        trace_z, trace_h = (side.hh.trace() for side in _sides(moments))
+        value = torch.linalg.svdvals(moments.zh / trace_z.sqrt() / trace_h.sqrt()).sum()
         return min(float(value), 1.0), value.clamp(max=1.0)[None]
 
 
@@ -399,7 +405,8 @@ def principal_components(z: Any, components: int, *, standardised: bool = False)
         standardised: bring columns to unit variance first.
     """
     moments = Moments.of(z, z[:, :1])
-    white = _whitening(moments.zz, moments.mean_z, moments.n, "z", unit=standardised)
+    varying(moments.zz, moments.mean_z, moments.n, "z")
+    white = Spectrum.of(moments.zz, moments.mean_z, moments.n, eps=moments.eps_z, unit=standardised).white
     if white.shape[1] < components:
         raise BadInput(f"{components} components were asked for, but `z` varies in {white.shape[1]} directions only.")
     return torch.cat([(some - moments.mean_z) @ white[:, :components] for some, _ in blocks(z, z[:, :1])])
@@ -411,38 +418,34 @@ def _correlations(cross: Tensor) -> Tensor:
     return rho
 
 
-def _whitening(scatter: Tensor, mean: Tensor, n: int, name: str, *, unit: bool = True) -> Tensor:
-    """W with W^T scatter W = 1 on every direction that is not empty, largest variance first, `(d, rank)`.
-
-    With `unit`, variances are those of columns brought to unit variance.
-    """
-    varies = varying(scatter, mean, n, name)
-    size = scatter.diagonal().clamp_min(torch.finfo(scatter.dtype).tiny)
-    scale = torch.where(varies, size.rsqrt() if unit else 1.0, 0.0)
-    values, vectors = torch.linalg.eigh(scale[:, None] * scatter * scale)
-    values, vectors = values.flip(0), vectors.flip(1)
-    kept = values > EMPTY * values[0]
-    white: Tensor = scale[:, None] * vectors[:, kept] * values[kept].rsqrt()
-    return white
-
-
 def _both_white(moments: Moments) -> tuple[Tensor, Tensor]:
-    return (
-        _whitening(moments.zz, moments.mean_z, moments.n, "z"),
-        _whitening(moments.hh, moments.mean_h, moments.n, "h"),
-    )
+    """Whitening matrices of z and of h; warns of directions that are dropped though their columns vary."""
+    found = []
+    for side, name in zip(_sides(moments), "zh", strict=True):
+        columns, spectrum = int(side.varies()[1].sum()), side.spectrum()
+        if spectrum.rank < columns:
+            warnings.warn(
+                f"`{name}` has {columns} columns that vary, but {spectrum.rank} directions: the others have less than "
+                f"{spectrum.floor / float(spectrum.values[0]):.1g} of the largest variance, which cannot be told from "
+                "rounding, and count as empty.",
+                stacklevel=2,
+            )
+        found.append(spectrum.white)
+    return found[0], found[1]
+
+
+def _sides(moments: Moments) -> tuple[Moments, Moments]:
+    """Moments with z, and with h, in the place of h; refuses a side that does not vary."""
+    varying(moments.zz, moments.mean_z, moments.n, "z")
+    varying(moments.hh, moments.mean_h, moments.n, "h")
+    return moments.swapped(), moments
 
 
 def varying(scatter: Tensor, mean: Tensor, n: int, name: str) -> Tensor:
-    """Which columns vary by more than the rounding of their mean, `(d,)`; refuses a matrix in which none does."""
-    varies: Tensor = scatter.diagonal() > n * (4 * torch.finfo(scatter.dtype).eps * mean).square()
-    if not bool(varies.any()):
+    """Which columns vary, `(d,)`; refuses a matrix in which none does."""
+    vary = varies(scatter.diagonal(), mean, n)
+    if not bool(vary.any()):
         raise BadInput(
             f"`{name}` is the same in all {n} rows, so it has no direction to compare. Look for a collapsed model."
         )
-    return varies
-
-
-def _refuse_collapsed(moments: Moments) -> None:
-    varying(moments.zz, moments.mean_z, moments.n, "z")
-    varying(moments.hh, moments.mean_h, moments.n, "h")
+    return vary

@@ -1,17 +1,17 @@
-"""Intervals by resampling rows, chance levels by shuffling them."""
+"""Intervals: of resampled rows, and of the mean of a few numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+import math
 
 import torch
+from scipy import stats
 from torch import Tensor
 
 from zhat import randomness
 from zhat.errors import BadInput
-from zhat.metrics.agreement import Agreement, contributions
-from zhat.metrics.moments import Moments
+from zhat.metrics.agreement import Agreement
+from zhat.metrics.pairing import draws
 
 
 def bootstrap(agree: Agreement, z: Tensor, z_hat: Tensor, *, repeats: int, seed: int) -> Tensor:
@@ -20,15 +20,10 @@ def bootstrap(agree: Agreement, z: Tensor, z_hat: Tensor, *, repeats: int, seed:
     Rows are drawn with replacement. An agreement is a formula in sums over rows, so each repeat is one row of a matrix
     product with the counts.
     """
-    generator = randomness.generator(seed, "bootstrap")
-    rows = contributions(z, z_hat)
+    rows = agree.contributions(z, z_hat)
     n, d = z.shape
     values = []
-    for start in range(0, repeats, 50):
-        some = min(50, repeats - start)
-        drawn = torch.randint(n, (some, n), generator=generator)
-        counts = torch.zeros(some, n, dtype=torch.float64)
-        counts.scatter_add_(1, drawn, torch.ones((), dtype=torch.float64).expand(some, n))
+    for counts in draws(n, repeats, randomness.generator(seed, "bootstrap")):
         sums = counts.to(rows.device) @ rows
         values.append(agree.formula(torch.full_like(sums[:, :d], n), *sums.chunk(5, -1)).mean(-1))
     found = torch.cat(values)
@@ -49,15 +44,10 @@ def interval(values: Tensor, level: float = 0.95) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
-def shuffled(moments: Moments, z: Tensor, h: Tensor, *, shuffles: int, seed: int) -> Iterator[Moments]:
-    """Moments of `z` with the rows of `h` in another order, again and again.
-
-    Only the cross moments depend on the pairing. Rows are shuffled once and then rolled by random numbers of places.
-    """
-    generator = randomness.generator(seed, "shuffle")
-    n = len(z)
-    dz = z - moments.mean_z
-    dh = (h - moments.mean_h)[torch.randperm(n, generator=generator)]
-    for _ in range(shuffles):
-        by = int(torch.randint(n, (1,), generator=generator))
-        yield replace(moments, zh=dz[by:].T @ dh[: n - by] + dz[:by].T @ dh[n - by :])
+def student(values: Tensor, level: float = 0.95) -> tuple[float, float]:
+    """Student's interval of the mean of independent values; one value alone has none and gives everything."""
+    n, mean = len(values), float(values.mean())
+    if n < 2:
+        return -math.inf, math.inf
+    reach = float(stats.t.ppf((1 + level) / 2, n - 1)) * float(values.std()) / math.sqrt(n)
+    return mean - reach, mean + reach
