@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
-from tests.audit.test_verdict import planted
 
+from tests.audit.test_verdict import planted
 from zhat.audit import adapt, examine, read_adapter
 from zhat.equivalence import AFFINE, ORTHOGONAL
 from zhat.errors import BadInput, RunFailed

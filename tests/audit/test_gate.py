@@ -1,7 +1,7 @@
 import pytest
-from tests.audit.test_verdict import planted
 
-from zhat.audit import Gate, audit, read_gate
+from tests.audit.test_verdict import planted
+from zhat.audit import Gate, audit, examine, read_gate
 from zhat.equivalence import AFFINE, INVERTIBLE, ORTHOGONAL, PERMUTATION
 from zhat.errors import BadInput, UnknownName
 
@@ -26,6 +26,10 @@ def test_condition_and_recall_are_asked_for():
     assert Gate(max_condition=1.01)(FOUND)[0]
     assert "condition must be at most 0.5" in Gate(max_condition=0.5)(FOUND)[1]
     assert "was not measured" in Gate(min_recall=0.5)(FOUND)[1]
+    searched = examine(*planted(ORTHOGONAL, 1000, 4, 0.1)).searched(5).result
+    assert searched.searched is searched.beyond[-1]
+    assert Gate(min_recall=searched.searched.value)(searched)[0]
+    assert "recall must be at least 1.1, is 0." in Gate(min_recall=1.1)(searched)[1]
 
 
 def test_a_gate_is_read_from_toml(tmp_path):

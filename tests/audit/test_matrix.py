@@ -5,8 +5,8 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from tests.audit.test_verdict import rotation
 
+from tests.audit.test_verdict import rotation
 from zhat.audit import Gate, audit, audit_all, embeddings, rows
 from zhat.equivalence import AFFINE
 from zhat.errors import BadInput

@@ -1,9 +1,7 @@
 """Two models layer by layer. Hugging Face models are tiny, random and saved to disk: nothing is downloaded."""
 
 import importlib.util
-import json
 import pickle
-import sys
 
 import numpy as np
 import pytest
@@ -11,9 +9,9 @@ import torch
 from torch import nn
 
 from zhat.audit import Gate, audit_models
-from zhat.audit.models import layers, read_model
+from zhat.audit.models import layers
 from zhat.equivalence import AFFINE
-from zhat.errors import BadInput, MissingExtra
+from zhat.errors import BadInput
 from zhat.results import from_json, to_json
 
 needs_transformers = pytest.mark.skipif(
@@ -129,44 +127,6 @@ class Bomb:
         return os.mkdir, ("zhat-was-here",)
 
 
-@needs_transformers
-def test_no_code_of_a_folder_is_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(BadInput, match="must be a folder with config.json"):
-        read_model(tmp_path / "nothing")
-    pickled = saved(tmp_path, "gpt2", "pickled")
-    (pickled / "model.safetensors").unlink()
-    (pickled / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
-    with pytest.raises(BadInput, match="never loaded"):
-        read_model(pickled)
-    remote = saved(tmp_path, "gpt2", "remote")
-    config = json.loads((remote / "config.json").read_text())
-    (remote / "config.json").write_text(json.dumps({**config, "auto_map": {"AutoModel": "code.Model"}}))
-    (remote / "code.py").write_text("import os\nos.mkdir('zhat-was-here')\n")
-    with pytest.raises(BadInput, match="code of its own"):
-        read_model(remote)
-    assert not (tmp_path / "zhat-was-here").exists()
-
-
-@needs_transformers
-def test_damaged_and_incomplete_folders_get_a_sentence(tmp_path):
-    from safetensors.torch import load_file, save_file
-
-    cut = saved(tmp_path, "gpt2", "cut")
-    data = (cut / "model.safetensors").read_bytes()
-    (cut / "model.safetensors").write_bytes(data[:-40])
-    with pytest.raises(BadInput, match="cannot be read as a Hugging Face model"):
-        read_model(cut)
-    part = saved(tmp_path, "gpt2", "part")
-    kept = {k: v for k, v in load_file(part / "model.safetensors").items() if "h.1" not in k}
-    save_file(kept, part / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(BadInput, match="lacks weights .h.1"):
-        read_model(part)
-    (part / "config.json").write_text("{")
-    with pytest.raises(BadInput, match="must be JSON"):
-        read_model(part)
-
-
 def test_data_that_cannot_be_shown_get_a_sentence(tmp_path):
     (tmp_path / "x.npy").write_bytes(pickle.dumps(Bomb()))
     for data, sentence in (
@@ -181,11 +141,3 @@ def test_data_that_cannot_be_shown_get_a_sentence(tmp_path):
             layers(network(0), data)
     with pytest.raises(BadInput, match="a folder or an nn.Module"):
         layers(3, np.ones((4, 4)))
-
-
-def test_without_transformers_the_extra_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    (tmp_path / "config.json").write_text("{}")
-    (tmp_path / "model.safetensors").write_bytes(b"")
-    with pytest.raises(MissingExtra, match="zhat\\[hf\\]"):
-        read_model(tmp_path)

@@ -336,3 +336,44 @@ def test_two_different_rows_tell_nothing():
     found = audit(np.repeat(x[:2], 250, 0), np.repeat(x[2:], 250, 0))
     assert found.verdict == "cannot tell"
     assert from_json(to_json(found)) == found
+
+
+@pytest.mark.parametrize("mean", [1e3, 1e6, 1e8])
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_a_large_mean_does_not_loosen_the_verdict(mean, noise):
+    wrong = {}
+    for up_to in CLASSES:
+        random = np.random.default_rng(3)
+        a = random.normal(size=(800, 4)) + mean * (1 + 0.3 * random.normal(size=4))
+        b = a @ matrix(up_to, 4, random)
+        if up_to is AFFINE:  # a shift that is small beside the mean would be a linear map with a slight tilt
+            b = b + mean * random.normal(size=4)
+        left = noise if noise or up_to is not IDENTITY else 1e-7
+        found = audit(a, b + left * (b - b.mean(0)).std() * random.normal(size=b.shape))
+        if found.verdict != up_to.value:
+            wrong[up_to.value] = found.verdict
+    assert wrong == {}
+
+
+def test_neighbours_behind_a_map_are_found_around_a_large_mean():
+    random = np.random.default_rng(0)
+    a = random.normal(size=(1000, 4))
+    near, far = (examine(a + mean, (a + mean) @ rotation(4, np.random.default_rng(1))) for mean in (0.0, 2.0**26))
+    assert far.recall(10).value == pytest.approx(near.recall(10).value, abs=1e-3)
+    assert far.recall(10).value > 0.999
+
+
+@pytest.mark.parametrize("scale", [1e-120, 1e-60, 1e60, 1e120])
+def test_units_do_not_move_a_verdict(scale):
+    a, b = planted(ORTHOGONAL, 600, 4, 0.2)
+    found, expected = audit(scale * a, scale * b), audit(a, b)
+    assert found.verdict == expected.verdict == "orthogonal"
+    assert [s.value for s in found.ladder.scores] == pytest.approx([s.value for s in expected.ladder.scores], abs=1e-9)
+    assert (found.rank_a, found.directions, found.notes) == (expected.rank_a, expected.directions, expected.notes)
+
+
+def test_columns_in_other_units_are_no_deficiency():
+    random = np.random.default_rng(0)
+    a = random.normal(size=(600, 3)) * np.array([1e-9, 1, 1e9])
+    found = audit(a, a[:, [2, 0, 1]])
+    assert (found.rank_a, found.rank_b, found.notes) == (3, 3, ())

@@ -15,27 +15,27 @@ from torch import Tensor
 
 from zhat._files import write_whole
 from zhat._version import __version__
-from zhat.audit.reading import embeddings
 from zhat.equivalence import Equivalence
 from zhat.errors import BadInput
+from zhat.files import embeddings
 
 _FORMAT = "zhat adapter 1"
 
 
 @dataclass(frozen=True, eq=False)
 class Adapter:
-    r"""$\hat b = M (a - \bar a) + c$: old embeddings in the coordinates of the new ones.
+    r"""$\hat t = M (s - \bar s) + c$: old embeddings, the source s, in the coordinates of the new ones, the target t.
 
     Attributes:
         matrix: M, `(d, k)`.
-        centre: $\bar a$, the mean of the old embeddings, `(k,)`.
+        centre: $\bar s$, the mean of the old embeddings, `(k,)`.
         offset: c, where the centre goes, `(d,)`.
         inverse: the way back, `(k, d)`; None where the map loses directions.
         up_to: the class of the map.
         r2: held-out, with the map fitted on half of the rows; the map kept is fitted on all of them.
-        error: held-out root mean square error, in standard deviations of the columns of b.
-        a: name of the old embeddings.
-        b: name of the new embeddings.
+        error: held-out root mean square error, in standard deviations of the target's columns.
+        a: name of the source.
+        b: name of the target.
         rows: fitted on.
     """
 
@@ -50,15 +50,15 @@ class Adapter:
     b: str
     rows: int
 
-    def __call__(self, a: Tensor) -> Tensor:
+    def __call__(self, source: Tensor) -> Tensor:
         """Old embeddings in the new space, `(n, k) -> (n, d)`."""
-        return (a.double() - self.centre) @ self.matrix.T + self.offset
+        return (source.double() - self.centre) @ self.matrix.T + self.offset
 
-    def back(self, b: Tensor) -> Tensor:
+    def back(self, target: Tensor) -> Tensor:
         """New embeddings in the old space, `(n, d) -> (n, k)`."""
         if self.inverse is None:
             raise BadInput(f"the map from {self.a} to {self.b} loses directions, so there is no way back.")
-        return (b.double() - self.offset) @ self.inverse.T + self.centre
+        return (target.double() - self.offset) @ self.inverse.T + self.centre
 
     def write(self, path: Path | str) -> Path:
         """Keep the adapter as a safetensors file, whole or not at all."""
@@ -136,11 +136,11 @@ def adapt(adapter: Adapter, source: Any, out: Path | str, *, key: str | None = N
 
     def fill(draft: Path) -> None:
         dtype = np.float64 if rows.precision == "float64" else np.float32
-        target = np.lib.format.open_memmap(draft, "w+", dtype, (rows.rows, d))
+        written = np.lib.format.open_memmap(draft, "w+", dtype, (rows.rows, d))
         start = 0
         for some in rows.blocks():
-            target[start : start + len(some)] = carry(torch.from_numpy(some)).numpy()
+            written[start : start + len(some)] = carry(torch.from_numpy(some)).numpy()
             start += len(some)
-        target.flush()
+        written.flush()
 
     return write_whole(out, fill)

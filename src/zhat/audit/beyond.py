@@ -12,11 +12,13 @@ import torch
 from torch import Tensor
 
 from zhat import randomness
-from zhat.audit.ladder import interval
+from zhat._checks import constant
 from zhat.audit.rows import Seen
 from zhat.equivalence import INVERTIBLE
 from zhat.errors import BadInput
 from zhat.metrics import Alignment
+from zhat.metrics.pairing import order
+from zhat.metrics.uncertainty import student
 from zhat.results import Score
 
 NEIGHBOURS = 10
@@ -28,9 +30,9 @@ _FOLDS = 16
 def bending(seen: Seen, found: Alignment) -> tuple[Score, Tensor] | None:
     r"""What a nonlinear map explains, and by how much it beats the given one on the same held-out rows.
 
-    Two probes of what the map leaves: kernel ridge regression on a (Gaussian kernel, median distance), and for each
-    column the square and the cube of its own prediction, which sees a bend behind a linear map in any dimension. The
-    one that is better on the rows fitted, by a split of them, is read.
+    Two probes of what the map leaves: kernel ridge regression on the source (Gaussian kernel, median distance), and for
+    each column the square and the cube of its own prediction, which sees a bend behind a linear map in any dimension.
+    The one that is better on the rows fitted, by a split of them, is read.
 
     Returns:
         The score up to `INVERTIBLE`, and the gain in R2 of each fold of held-out rows; None with too few rows.
@@ -39,19 +41,19 @@ def bending(seen: Seen, found: Alignment) -> tuple[Score, Tensor] | None:
     fitted, held = (_spaced(apart[m[apart]], _ROWS // 2) for m in (~seen.held_out, seen.held_out))
     if len(fitted) < 20 or len(held) < 2 * _FOLDS:
         return None
-    spread = seen.b[held].var(0)
-    kept = spread > 1e-24 * seen.b.square().mean(0)
+    spread = seen.target[held].var(0)
+    kept = ~constant(seen.target[held])
     scale = spread[kept].sqrt()
-    left = ((seen.b - found(seen.a))[:, kept] / scale, (found(seen.a))[:, kept] / scale)
+    left = ((seen.target - found(seen.source))[:, kept] / scale, (found(seen.source))[:, kept] / scale)
     half = len(fitted) // 2
     probes = (_kernel, _cubic)
-    trial = [_error(p(seen.a, *left, fitted[:half], fitted[half:]), left[0][fitted[half:]]).mean() for p in probes]
+    trial = [_error(p(seen.source, *left, fitted[:half], fitted[half:]), left[0][fitted[half:]]).mean() for p in probes]
     best = probes[int(torch.stack(trial).argmin())]
-    after = _error(best(seen.a, *left, fitted, held), left[0][held])
+    after = _error(best(seen.source, *left, fitted, held), left[0][held])
     before = _error(torch.zeros_like(left[0][held]), left[0][held])
     gain = torch.stack([g.mean() for g in (before - after).chunk(_FOLDS)])
     losses = torch.stack([e.mean() for e in after.chunk(_FOLDS)])
-    low, high = interval(losses)
+    low, high = student(losses)
     score = Score(
         name="R2, nonlinear probe",
         value=1 - float(after.mean()),
@@ -78,9 +80,9 @@ def _error(guess: Tensor, truth: Tensor) -> Tensor:
     return (truth - guess).square().mean(-1)
 
 
-def _kernel(a: Tensor, left: Tensor, guess: Tensor, fit: Tensor, read: Tensor) -> Tensor:
+def _kernel(source: Tensor, left: Tensor, guess: Tensor, fit: Tensor, read: Tensor) -> Tensor:
     """Kernel ridge regression of what is left; the penalty is the best of three by leave-one-out error."""
-    x = (a - a[fit].mean(0)) / a[fit].std(0).clamp_min(1e-12)
+    x = (source - source[fit].mean(0)) / torch.where(constant(source[fit]), math.inf, source[fit].std(0))
     apart = torch.cdist(x[fit], x[fit]).square()
     width = apart[apart > 0].median() if bool((apart > 0).any()) else torch.ones(())
     values, vectors = torch.linalg.eigh(torch.exp(-apart / width))
@@ -97,7 +99,7 @@ def _kernel(a: Tensor, left: Tensor, guess: Tensor, fit: Tensor, read: Tensor) -
     return found
 
 
-def _cubic(a: Tensor, left: Tensor, guess: Tensor, fit: Tensor, read: Tensor) -> Tensor:
+def _cubic(source: Tensor, left: Tensor, guess: Tensor, fit: Tensor, read: Tensor) -> Tensor:
     """Column by column, what is left as a cubic in the column's own prediction."""
     centre, spread = guess[fit].mean(0), guess[fit].std(0).clamp_min(1e-12)
 
@@ -113,7 +115,7 @@ def _cubic(a: Tensor, left: Tensor, guess: Tensor, fit: Tensor, read: Tensor) ->
 
 
 def neighbours(seen: Seen, *, seed: int) -> Score | None:
-    r"""Share of each row's nearest neighbours in a that are its nearest neighbours in b as well.
+    r"""Share of each row's nearest neighbours in the source that are its nearest neighbours in the target as well.
 
     Blind to: rotations, one common scale, and whatever keeps neighbours together. Chance is $k / (m - 1)$ for k
     neighbours among m rows; its spread is seen by pairing rows at random.
@@ -123,15 +125,15 @@ def neighbours(seen: Seen, *, seed: int) -> Score | None:
     k = min(NEIGHBOURS, (m - 1) // 4)
     if k < 1:
         return None
-    near_a, near_b = (_near(x[rows], k) for x in (seen.a, seen.b))
-    values = (near_a & near_b).sum(-1).double() / k
+    near_source, near_target = (_near(x[rows], k) for x in (seen.source, seen.target))
+    values = (near_source & near_target).sum(-1).double() / k
     generator = randomness.generator(seed, "neighbours")
     by_chance = []
     for _ in range(20):
-        other = torch.randperm(m, generator=generator)
-        by_chance.append((near_a & near_b[other][:, other]).sum().double() / (k * m))
+        other = order(m, generator)
+        by_chance.append((near_source & near_target[other][:, other]).sum().double() / (k * m))
     chances = torch.stack(by_chance)
-    low, high = interval(torch.stack([v.mean() for v in values.chunk(_FOLDS)]))
+    low, high = student(torch.stack([v.mean() for v in values.chunk(_FOLDS)]))
     return Score(
         name=f"shared {k} neighbours",
         value=float(values.mean()),
@@ -196,12 +198,13 @@ def _recalls(seen: Seen, found: Alignment, ks: Sequence[int]) -> tuple[Score, ..
     if not ks:
         return ()
     held = _queries(seen)
-    m, new = len(held), seen.b[held]
-    exact, kept = (_ranked(new, rows, max(ks)) for rows in (new, found(seen.a[held])))
+    m, centre = len(held), seen.target[held].mean(0)  # distances around an offset have few digits
+    new, mapped = seen.target[held] - centre, found(seen.source[held]) - centre
+    exact, kept = (_ranked(new, rows, max(ks)) for rows in (new, mapped))
     scores = []
     for k in ks:
         values = (_within(exact, k) & _within(kept, k)).sum(-1).double() / k
-        low, high = interval(torch.stack([v.mean() for v in values.chunk(_FOLDS)]))
+        low, high = student(torch.stack([v.mean() for v in values.chunk(_FOLDS)]))
         scores.append(
             Score(
                 name=f"recall@{k}",

@@ -75,9 +75,9 @@ class Gate:
             is_now = "infinite" if result.condition is None else f"{result.condition:.4g}"
             failed.append(f"condition must be at most {self.max_condition:g}, is {is_now}")
         if self.min_recall is not None:
-            recalls = [s for s in result.beyond if s.name.startswith("recall@")]
-            if not recalls or recalls[0].value < self.min_recall:
-                is_now = f"is {recalls[0].value:.4f}" if recalls else "was not measured"
+            recall = result.searched
+            if recall is None or recall.value < self.min_recall:
+                is_now = "was not measured" if recall is None else f"is {recall.value:.4f}"
                 failed.append(f"recall must be at least {self.min_recall:g}, {is_now}")
         return failed
 

@@ -1,28 +1,26 @@
 r"""One held-out score for each class of maps, from moments alone.
 
-For a class with fitted map $\hat b = A a + c$ the loss of a fold is
-$\frac1d \sum_j \frac{1}{n_f s_j^2} \sum_{i \in f} (b_{ij} - \hat b_{ij})^2$ with $s_j^2$ the variance of column j among
-all rows read; R2 is one minus its mean. The same folds serve every class, so two classes are compared fold by fold.
+For a class with fitted map $\hat t = A s + c$ from source rows s to target rows t, the loss of a fold is
+$\frac1d \sum_j \frac{1}{n_f v_j} \sum_{i \in f} (t_{ij} - \hat t_{ij})^2$ with $v_j$ the variance of column j among all
+rows read; R2 is one minus its mean. The same folds serve every class, so two classes are compared fold by fold.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
 import torch
-from scipy import stats
 from torch import Tensor
 
-from zhat import randomness
 from zhat.equivalence import AFFINE, Equivalence
 from zhat.metrics import ALIGNABLE, Alignment, Moments, Recovery, align
+from zhat.metrics.pairing import unpaired
+from zhat.metrics.uncertainty import student
 from zhat.results import Score
-
-_TINY = torch.finfo(torch.float64).tiny
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,15 +48,6 @@ class Step:
     wildest: float
 
 
-def varying(moments: Moments) -> tuple[Tensor, Tensor]:
-    """Which columns of b and of a vary among these rows."""
-
-    def varies(scatter: Tensor, mean: Tensor) -> Tensor:
-        return scatter.diagonal() > moments.n * (1e-12 * mean.abs()) ** 2 + _TINY
-
-    return varies(moments.zz, moments.mean_z), varies(moments.hh, moments.mean_h)
-
-
 def steps(fit: Moments, read: Sequence[Moments], *, effective: int, seed: int) -> tuple[Step, ...]:
     """Every class that can be fitted, tightest first; where dimensions differ, only linear and affine maps.
 
@@ -72,7 +61,7 @@ def steps(fit: Moments, read: Sequence[Moments], *, effective: int, seed: int) -
     d, k = whole.zh.shape
     classes = ALIGNABLE if d == k else ALIGNABLE[-2:]
     shuffles = 20 if d <= 32 else 5 if d <= 256 else 2
-    chances = list(_unpaired(fit, whole, shuffles, seed))
+    chances = [(f, r) for f, r in unpaired((fit, whole), shuffles=shuffles, seed=seed)]
     return tuple(_step(up_to, fit, read, whole, chances, effective) for up_to in classes)
 
 
@@ -90,7 +79,7 @@ def _step(
     spread = torch.stack([_spread(m, whole) for m in read])
     # R2 is a ratio: a fold that spreads more than the others loses more as well, and that part says nothing.
     linear = (by_column - loss(whole, found, whole) * (spread - 1)).mean(-1)
-    low, high = interval(linear)
+    low, high = student(linear)
     by_chance = torch.stack([loss(r, align(f, up_to), whole).mean() for f, r in chances])
     each = 1 - loss(whole, found, whole)
     needed = Recovery(up_to).rows_needed(*whole.zh.shape)
@@ -114,7 +103,7 @@ def _step(
 
 def loss(moments: Moments, found: Alignment, whole: Moments) -> Tensor:
     """Mean squared error of each varying column in units of its variance, `(varying columns,)`."""
-    kept = varying(whole)[0]
+    kept = whole.varies()[0]
     off = found(moments.mean_h) - moments.mean_z
     matrix = found.matrix
     error = (
@@ -128,39 +117,6 @@ def loss(moments: Moments, found: Alignment, whole: Moments) -> Tensor:
 
 def _spread(moments: Moments, whole: Moments) -> Tensor:
     """Mean squared distance of each varying column from the mean of all folds, in units of its variance."""
-    kept = varying(whole)[0]
+    kept = whole.varies()[0]
     total = moments.zz.diagonal() + moments.n * (moments.mean_z - whole.mean_z).square()
     return (total / moments.n)[kept] / (whole.zz.diagonal()[kept] / whole.n)
-
-
-def interval(values: Tensor, level: float = 0.95) -> tuple[float, float]:
-    """Student's interval of the mean over folds; one fold alone has none and gives everything."""
-    n, mean = len(values), float(values.mean())
-    if n < 2:
-        return -math.inf, math.inf
-    reach = float(stats.t.ppf((1 + level) / 2, n - 1)) * float(values.std()) / math.sqrt(n)
-    return mean - reach, mean + reach
-
-
-def _unpaired(fit: Moments, read: Moments, shuffles: int, seed: int) -> list[tuple[Moments, Moments]]:
-    r"""Moments of rows paired at random: the limit of shuffling for many rows.
-
-    Shuffling the rows of a leaves everything but the cross moments, and those become Gaussian with covariance
-    $zz \otimes hh / (n - 1)$: a draw of them costs two products and no further pass over the rows.
-    """
-    generator = randomness.generator(seed, "chance")
-    roots = [(_root(m.zz), _root(m.hh), m) for m in (fit, read)]
-    drawn = []
-    for _ in range(shuffles):
-        pair = []
-        for root_z, root_h, m in roots:
-            noise = torch.randn(m.zh.shape, generator=generator, dtype=torch.float64)
-            pair.append(replace(m, zh=root_z @ noise @ root_h / math.sqrt(max(1, m.n - 1))))
-        drawn.append((pair[0], pair[1]))
-    return drawn
-
-
-def _root(scatter: Tensor) -> Tensor:
-    values, vectors = torch.linalg.eigh(scatter)
-    root: Tensor = (vectors * values.clamp_min(0).sqrt()) @ vectors.T
-    return root

@@ -1,7 +1,7 @@
 """Several matrices of embeddings at once: a verdict on every ordered pair, from one pass over each file.
 
 Pairs are ordered: a map that loses directions goes one way only. The way back costs no further look at the rows,
-because moments of (b, a) are those of (a, b) in another order.
+because moments of (target, source) are those of (source, target) in another order.
 """
 
 from __future__ import annotations

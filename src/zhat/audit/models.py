@@ -1,13 +1,11 @@
 """Two models on the same data, layer by layer: their features are extracted once and audited layer against layer.
 
-Only what runs no code of an input file: a Hugging Face folder of config.json and safetensors weights, whose
-architecture is part of the installed `transformers`; or, from Python, any `nn.Module` that you built yourself. Pickled
-checkpoints (.pt, .bin), TorchScript, exported programs and folders with code of their own are refused.
+A model is a Hugging Face folder as `zhat.files.read_model` reads it or, from Python, any `nn.Module` that you built
+yourself.
 """
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,9 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from zhat._version import __version__
-from zhat.audit.reading import Embeddings, Rows, embeddings
 from zhat.audit.verdict import audit
-from zhat.errors import BadInput, MissingExtra
+from zhat.errors import BadInput
+from zhat.files import Embeddings, Rows, embeddings, read_model, read_npy, read_tokenizer
+from zhat.files.reading import first_line
 from zhat.results import LayerAudit
 
 BATCH = 32
@@ -107,64 +106,6 @@ def layers(model: Any, data: Any) -> dict[str, Embeddings]:
             spool.close()
 
 
-def read_model(folder: Path | str) -> nn.Module:
-    """The model in a Hugging Face folder: config.json and safetensors weights; no code of the folder is run.
-
-    Args:
-        folder: as `save_pretrained` writes it.
-    """
-    folder = Path(folder)
-    if not (folder / "config.json").is_file():
-        raise BadInput(
-            f"{folder} must be a folder with config.json and *.safetensors, as save_pretrained writes it. Other "
-            "checkpoints (.pt, .bin, TorchScript, exported programs) hold or need code, which zhat does not run; "
-            "extract embeddings with your own code and audit those."
-        )
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (ValueError, UnicodeDecodeError) as error:
-        raise BadInput(f"{folder / 'config.json'} must be JSON, but it cannot be read ({error}).") from None
-    if not isinstance(config, dict) or "auto_map" in config:
-        raise BadInput(f"{folder} asks for code of its own (auto_map in config.json), which zhat does not run.")
-    if not list(folder.glob("*.safetensors")):
-        raise BadInput(
-            f"{folder} holds no *.safetensors; pickled weights (pytorch_model.bin) are never loaded. Convert them with "
-            "save_pretrained(…, safe_serialization=True) where you trust them."
-        )
-    transformers = _transformers()
-    transformers.utils.logging.disable_progress_bar()
-    before = transformers.utils.logging.get_verbosity()
-    transformers.utils.logging.set_verbosity_error()
-    try:
-        model, about = transformers.AutoModel.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, output_loading_info=True
-        )
-    except Exception as error:  # the library raises whatever its parts raise
-        raise BadInput(f"{folder} cannot be read as a Hugging Face model ({_first_line(error)}).") from None
-    finally:
-        transformers.utils.logging.set_verbosity(before)
-    missing = sorted(name for name in about["missing_keys"] if "pooler" not in name)  # a pooler is no layer
-    if missing:
-        raise BadInput(
-            f"{folder} lacks weights ({', '.join(missing[:3])}{', …' if len(missing) > 3 else ''}); a model with "
-            "random ones would be audited. Save the whole model."
-        )
-    found: nn.Module = model.get_encoder() if getattr(model.config, "is_encoder_decoder", False) else model
-    return found
-
-
-def _transformers() -> Any:
-    try:
-        import transformers
-    except ImportError:
-        raise MissingExtra("transformers", "hf", "reading Hugging Face models") from None
-    return transformers
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
 def _batches(data: Any, model: nn.Module, folder: Path | None) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Some rows of the data at a time, with a mask of the tokens that count."""
     if isinstance(data, str | Path) and Path(data).suffix == ".txt":
@@ -200,12 +141,7 @@ def _array(data: Any) -> Rows:
         path = Path(data)
         if not path.is_file() or path.suffix != ".npy":
             raise BadInput(f"the data must be a .npy or .txt file, but {path} is none.")
-        try:
-            data = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError, SyntaxError, TypeError) as error:
-            raise BadInput(
-                f"{path.name} must hold one array of numbers as numpy.save writes it, but it cannot be read ({error})."
-            ) from None
+        data = read_npy(path)
     values = np.asarray(data.detach().cpu() if isinstance(data, Tensor) else data)
     if values.ndim < 2 or 0 in values.shape or values.dtype.kind not in "iuf":
         raise BadInput(f"the data must be numbers of shape (rows, …), but {values.dtype} of shape {values.shape} came.")
@@ -217,10 +153,7 @@ def _texts(path: Path, folder: Path | None) -> Iterator[tuple[Tensor, Tensor | N
         raise BadInput("texts need the tokenizer of a Hugging Face folder. Give a module numbers.")
     if not path.is_file():
         raise BadInput(f"there is no file {path}.")
-    try:
-        cut = _transformers().AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # the library raises whatever its parts raise
-        raise BadInput(f"{folder} holds no tokenizer that can be read ({_first_line(error)}).") from None
+    cut = read_tokenizer(folder)
     if cut.pad_token is None:
         cut.pad_token = cut.eos_token or cut.unk_token
     lines = [line for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
@@ -249,7 +182,7 @@ def _hidden_states(model: Any, inputs: Tensor, mask: Tensor | None) -> list[tupl
         states = model(**{wanted: inputs}, **more, output_hidden_states=True).hidden_states
     except (RuntimeError, ValueError, IndexError) as error:
         raise BadInput(
-            f"{type(model).__name__} cannot take data of shape {tuple(inputs.shape)} ({_first_line(error)})."
+            f"{type(model).__name__} cannot take data of shape {tuple(inputs.shape)} ({first_line(error)})."
         ) from None
     return [("input" if i == 0 else f"block {i}", state) for i, state in enumerate(states)]
 
@@ -270,7 +203,7 @@ def _outputs(model: nn.Module, inputs: Tensor) -> list[tuple[str, Tensor]]:
         model(inputs)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         raise BadInput(
-            f"{type(model).__name__} cannot take data of shape {tuple(inputs.shape)} ({_first_line(error)})."
+            f"{type(model).__name__} cannot take data of shape {tuple(inputs.shape)} ({first_line(error)})."
         ) from None
     finally:
         for hook in hooks:

@@ -2,47 +2,47 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from zhat.audit.ladder import varying
-from zhat.audit.reading import Embeddings
+from zhat._checks import constant
 from zhat.audit.rows import LASTING, Seen
+from zhat.files import Embeddings
 from zhat.metrics import Moments
+from zhat.metrics.spectrum import Spectrum
 
 _EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
-def rank(scatter: Tensor, moments: Moments, precision: str) -> int:
-    """Directions whose variance is above the rounding of the stored numbers."""
-    values = torch.linalg.eigvalsh(scatter)
-    floor = max(4 * len(values) * _EPS["float64"], _EPS[precision] ** 2) * float(values[-1].clamp_min(0))
-    return min(int((values > floor).sum()), moments.n - 1) if float(values[-1]) > 0 else 0
+def rank(scatter: Tensor, mean: Tensor, n: int, precision: str) -> int:
+    """Directions that can be told from the rounding of the stored numbers, columns brought to unit variance."""
+    return min(Spectrum.of(scatter, mean, n, eps=_EPS[precision]).rank, n - 1)
 
 
-def notes(seen: Seen, a: Embeddings, b: Embeddings, rank_a: int, rank_b: int, whole: Moments) -> tuple[str, ...]:
+def notes(
+    seen: Seen, source: Embeddings, target: Embeddings, rank_source: int, rank_target: int, whole: Moments
+) -> tuple[str, ...]:
     """Sentences about constant, deficient, collapsed, heavy-tailed, repeated and dependent rows."""
     said = []
-    varies_b, varies_a = varying(whole)
-    for source, varies, found, scatter, rows in (
-        (a, varies_a, rank_a, whole.hh, seen.a),
-        (b, varies_b, rank_b, whole.zz, seen.b),
+    varies_target, varies_source = whole.varies()
+    for one, varies, found, scatter, rows in (
+        (source, varies_source, rank_source, whole.hh, seen.source),
+        (target, varies_target, rank_target, whole.zz, seen.target),
     ):
-        still = source.dim - int(varies.sum())
-        if still == source.dim:
-            said.append(f"{source.name} is collapsed: every row is the same")
+        still = one.dim - int(varies.sum())
+        if still == one.dim:
+            said.append(f"{one.name} is collapsed: every row is the same")
             continue
         if still:
-            said.append(f"{source.name} is constant in {still} of {source.dim} columns, which count for nothing")
-        if found < source.dim - still and seen.distinct > source.dim:
-            said.append(f"{source.name} is rank-deficient: it varies in {found} of {source.dim} directions")
-        share = float(scatter.trace() ** 2 / scatter.square().sum())
-        if source.dim >= 10 and share < 0.1 * source.dim:
-            said.append(f"{source.name} is close to collapsed: about {share:.1f} of {source.dim} directions hold it")
+            said.append(f"{one.name} is constant in {still} of {one.dim} columns, which count for nothing")
+        if found < one.dim - still and seen.distinct > one.dim:
+            said.append(f"{one.name} is rank-deficient: it varies in {found} of {one.dim} directions")
+        share = float(1 / (scatter / scatter.trace()).square().sum())
+        if one.dim >= 10 and share < 0.1 * one.dim:
+            said.append(f"{one.name} is close to collapsed: about {share:.1f} of {one.dim} directions hold it")
         heavy = _heavy(rows)
         if heavy > 20:
             said.append(
-                f"{source.name} has heavy tails (kurtosis {heavy:.0f}, 3 for a normal distribution): "
+                f"{one.name} has heavy tails (kurtosis {heavy:.0f}, 3 for a normal distribution): "
                 "a few rows decide, and intervals are wide"
             )
     if seen.distinct < seen.rows:
@@ -61,7 +61,6 @@ def notes(seen: Seen, a: Embeddings, b: Embeddings, rank_a: int, rank_b: int, wh
 
 def _heavy(rows: Tensor) -> float:
     """The largest kurtosis of a column."""
-    x = rows - rows.mean(0)
-    spread = x.square().mean(0)
-    kept = spread > 1e-24 * rows.square().mean(0)
-    return float(((x**4).mean(0)[kept] / spread[kept] ** 2).amax()) if bool(kept.any()) else 0.0
+    x = (rows - rows.mean(0))[:, ~constant(rows)]
+    x = x / x.abs().amax(0)
+    return float(((x**4).mean(0) / x.square().mean(0) ** 2).amax()) if x.shape[1] else 0.0

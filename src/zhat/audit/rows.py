@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from zhat import randomness
-from zhat.audit.reading import BLOCK, Embeddings, Rows
+from zhat.files import BLOCK, Embeddings, Rows
 from zhat.metrics import Moments
 
 READ_FOLDS = 32
@@ -30,15 +30,15 @@ _MOST_BYTES = 1.2e9  # of the moments of several files; beyond, they are read pa
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What a pass has kept. `b` plays the latents and `a` the representation: the map goes from `a` to `b`.
+    """What a pass has kept. Maps go from the source to the target: in moments the target is z and the source is h.
 
     Attributes:
         fit: moments of the rows to fit on.
         read: moments of each fold to read on.
         index: which rows are in the sample, `(m,)`.
         held_out: which of them were kept from the fit, `(m,)`.
-        a: the sampled rows, `(m, k)`.
-        b: the sampled rows, `(m, d)`.
+        source: the sampled rows, `(m, k)`.
+        target: the sampled rows, `(m, d)`.
         rows: all rows.
         distinct: rows that differ from every other one.
         lasting: how many neighbouring rows count as one, by their autocorrelation; 1 for independent rows.
@@ -49,8 +49,8 @@ class Seen:
     read: tuple[Moments, ...]
     index: Tensor
     held_out: Tensor
-    a: Tensor
-    b: Tensor
+    source: Tensor
+    target: Tensor
     rows: int
     distinct: int
     lasting: float
@@ -59,7 +59,7 @@ class Seen:
     def apart(self) -> Tensor:
         """Places in the sample of rows that are no copies and lie further apart than likeness lasts."""
         fresh = torch.ones(len(self.index), dtype=torch.bool)
-        for rows in (self.a, self.b):
+        for rows in (self.source, self.target):
             keys = _keys(rows.numpy())
             first = torch.zeros(len(keys), dtype=torch.bool)
             first[torch.from_numpy(np.unique(keys, return_index=True)[1])] = True
@@ -77,9 +77,9 @@ class Seen:
         return int(min(self.distinct, self.rows / self.lasting))
 
     def swapped(self) -> Seen:
-        """The same rows with a and b exchanged: no further look at them is needed."""
+        """The same rows with source and target exchanged: no further look at them is needed."""
         read = tuple(m.swapped() for m in self.read)
-        return replace(self, fit=self.fit.swapped(), read=read, a=self.b, b=self.a)
+        return replace(self, fit=self.fit.swapped(), read=read, source=self.target, target=self.source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,18 +94,18 @@ class _Kept:
     same: set[tuple[int, int]]
 
 
-def look(a: Embeddings, b: Embeddings, *, seed: int) -> Seen:
+def look(source: Embeddings, target: Embeddings, *, seed: int) -> Seen:
     """Read both files once; a second time where rows occur repeatedly, and then by content.
 
     Args:
-        a: rows to map from.
-        b: the same rows to map to.
+        source: rows to map from.
+        target: the same rows to map to.
         seed: of the sample.
     """
-    return look_around((a, b), seed=seed)[0, 1]
+    return look_around((source, target), seed=seed)[0, 1]
 
 
-def look_around(sources: Sequence[Embeddings], *, seed: int) -> dict[tuple[int, int], Seen]:
+def look_around(files: Sequence[Embeddings], *, seed: int) -> dict[tuple[int, int], Seen]:
     """Every pair (i, j), i < j, of several files with the same rows, from one pass over each.
 
     A file is read once more where rows occur repeatedly, because copies decide how the rows of a pair are split; again
@@ -113,25 +113,25 @@ def look_around(sources: Sequence[Embeddings], *, seed: int) -> dict[tuple[int, 
     read pair by pair.
 
     Args:
-        sources: the files.
+        files: with the same rows.
         seed: of the sample.
     """
-    n = sources[0].rows
-    first, rest = sources[0].dim, sum(s.dim for s in sources[1:])
+    n = files[0].rows
+    first, rest = files[0].dim, sum(s.dim for s in files[1:])
     size = 8 * (first**2 + first * rest + rest**2)
-    pairs = list(combinations(range(len(sources)), 2))
-    if len(sources) > 2 and 9 * size > _MOST_BYTES:
-        return {(i, j): look(sources[i], sources[j], seed=seed) for i, j in pairs}
-    lasting = [likeness_lasts(one.block(slice(0, min(SAMPLE, n)))) for one in sources]
+    pairs = list(combinations(range(len(files)), 2))
+    if len(files) > 2 and 9 * size > _MOST_BYTES:
+        return {(i, j): look(files[i], files[j], seed=seed) for i, j in pairs}
+    lasting = [likeness_lasts(one.block(slice(0, min(SAMPLE, n)))) for one in files]
     folds = int(min(READ_FOLDS, n // 2, max(4, n / (20 * max(lasting))), max(8, _MOMENTS_BYTES / size)))
     chosen = torch.randperm(n, generator=randomness.generator(seed, "sample"))[:SAMPLE].sort().values
     pieces = max(2, 2 * folds)
-    kept = _pass(sources, chosen, np.arange(n) * pieces // n, folds)
+    kept = _pass(files, chosen, np.arange(n) * pieces // n, folds)
     counts = [len(np.unique(keys)) for keys in kept.keys]
     found = {}
     split: dict[int, list[tuple[int, int]]] = {}  # by which file's content the rows of a pair are split
     for i, j in pairs:
-        found[i, j] = _pair(kept, sources, i, j, chosen, min(counts[i], counts[j]), max(lasting[i], lasting[j]))
+        found[i, j] = _pair(kept, files, i, j, chosen, min(counts[i], counts[j]), max(lasting[i], lasting[j]))
         if found[i, j].distinct < 0.999 * n:
             by = min(i, j, key=lambda one: counts[one])
             by = next(one for one in range(by + 1) if _same_copies(kept.keys[one], kept.keys[by], counts[by]))
@@ -142,7 +142,7 @@ def look_around(sources: Sequence[Embeddings], *, seed: int) -> dict[tuple[int, 
         if len(np.unique(by_content % 2)) < 2:
             continue
         places = sorted({place for pair in concerned for place in pair})
-        some = [sources[place] for place in places]
+        some = [files[place] for place in places]
         again = _pass(some, chosen, by_content, folds)
         for i, j in concerned:
             seen = found[i, j]
@@ -158,14 +158,14 @@ def _same_copies(one: Rows, other: Rows, distinct: int) -> bool:
     return len(np.unique(one)) == distinct == len(np.unique(both))
 
 
-def _pass(sources: Sequence[Embeddings], chosen: Tensor, piece: Rows, folds: int) -> _Kept:
+def _pass(files: Sequence[Embeddings], chosen: Tensor, piece: Rows, folds: int) -> _Kept:
     fit: Moments | None = None
     read: list[Moments | None] = [None] * max(1, folds)
-    keys: list[list[Rows]] = [[] for _ in sources]
-    samples: list[list[Rows]] = [[] for _ in sources]
-    same = {(i, j) for i, j in combinations(range(len(sources)), 2) if sources[i].dim == sources[j].dim}
+    keys: list[list[Rows]] = [[] for _ in files]
+    samples: list[list[Rows]] = [[] for _ in files]
+    same = {(i, j) for i, j in combinations(range(len(files)), 2) if files[i].dim == files[j].dim}
     picked = chosen.numpy()
-    for start, together in _together(sources):
+    for start, together in _together(files):
         here = piece[start : start + len(together[0])]
         same = {(i, j) for i, j in same if np.array_equal(together[i], together[j])}
         inside = picked[(picked >= start) & (picked < start + len(here))] - start
@@ -195,9 +195,9 @@ def _pass(sources: Sequence[Embeddings], chosen: Tensor, piece: Rows, folds: int
     )
 
 
-def _together(sources: Sequence[Embeddings]) -> Iterator[tuple[int, tuple[Rows, ...]]]:
+def _together(files: Sequence[Embeddings]) -> Iterator[tuple[int, tuple[Rows, ...]]]:
     start = 0
-    for some in zip(*(one.blocks(BLOCK) for one in sources), strict=True):
+    for some in zip(*(one.blocks(BLOCK) for one in files), strict=True):
         yield start, some
         start += len(some[0])
 
@@ -207,10 +207,10 @@ def _beside(some: Sequence[Rows]) -> Rows:
 
 
 def _pair(
-    kept: _Kept, sources: Sequence[Embeddings], i: int, j: int, chosen: Tensor, distinct: int, lasting: float
+    kept: _Kept, files: Sequence[Embeddings], i: int, j: int, chosen: Tensor, distinct: int, lasting: float
 ) -> Seen:
-    ends = np.cumsum([0, *(s.dim for s in sources[1:])])
-    spans = [slice(0, 0), *(slice(int(a), int(b)) for a, b in pairwise(ends))]
+    ends = np.cumsum([0, *(s.dim for s in files[1:])])
+    spans = [slice(0, 0), *(slice(int(start), int(end)) for start, end in pairwise(ends))]
     return Seen(
         _part(kept.fit, spans, i, j),
         tuple(_part(m, spans, i, j) for m in kept.read),
@@ -218,25 +218,28 @@ def _pair(
         kept.held_out,
         kept.samples[i],
         kept.samples[j],
-        sources[0].rows,
+        files[0].rows,
         distinct,
         lasting,
         (i, j) in kept.same,
     )
 
 
-def _part(joint: Moments, spans: Sequence[slice], i: int, j: int) -> Moments:
-    """Moments of the pair (j, i) as views of the joint ones, in which file 0 is z and the others beside it are h."""
+def _part(joint: Moments, spans: Sequence[slice], source: int, target: int) -> Moments:
+    """Moments of a pair as views of the joint ones, in which file 0 is z and the others beside it are h."""
 
-    def mean(one: int) -> Tensor:
-        return joint.mean_z if one == 0 else joint.mean_h[spans[one]]
+    def mean(one: int) -> tuple[Tensor, Tensor]:
+        span = spans[one]
+        return (joint.mean_z, joint.rest_z) if one == 0 else (joint.mean_h[span], joint.rest_h[span])
 
     def cross(one: int, other: int) -> Tensor:
         if one == 0:
             return joint.zz if other == 0 else joint.zh[:, spans[other]]
         return joint.zh[:, spans[one]].T if other == 0 else joint.hh[spans[one], spans[other]]
 
-    return Moments(joint.n, mean(j), mean(i), cross(j, j), cross(j, i), cross(i, i))
+    (mean_z, rest_z), (mean_h, rest_h) = mean(target), mean(source)
+    zz, zh, hh = cross(target, target), cross(target, source), cross(source, source)
+    return Moments(joint.n, mean_z, mean_h, zz, zh, hh, rest_z, rest_h)
 
 
 def _keys(rows: Rows) -> Rows:
@@ -270,9 +273,11 @@ def likeness_lasts(rows: Rows) -> float:
     x = np.asarray(rows, dtype=np.float64)
     x = x - x.mean(0)
     n = len(x)
-    total = float((x**2).sum())
-    if n < 16 or total <= 0:
+    size = float(np.abs(x).max()) if n >= 16 else 0.0
+    if size == 0 or not math.isfinite(size):
         return 1.0
+    x = x / size  # so that no square leaves the range of float64
+    total = float((x**2).sum())
     covariance = x.T @ x if x.shape[1] <= n else x @ x.T
     directions = total**2 / float((covariance**2).sum())  # the participation ratio: independent looks at each lag
     least = 4 / np.sqrt(n * directions) + 1 / n

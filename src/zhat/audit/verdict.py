@@ -27,15 +27,18 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from zhat._checks import constant
 from zhat._version import __version__
 from zhat.audit import beyond, oddities
 from zhat.audit.adapter import Adapter
-from zhat.audit.ladder import Step, interval, loss, steps, varying
-from zhat.audit.reading import Embeddings, embeddings, joined
+from zhat.audit.ladder import Step, loss, steps
 from zhat.audit.rows import Seen, look
 from zhat.equivalence import AFFINE, IDENTITY, Equivalence
 from zhat.errors import BadInput, RunFailed, TooFewRows
+from zhat.files import Embeddings, embeddings, joined
 from zhat.metrics import Alignment, Moments, align
+from zhat.metrics.spectrum import TINY
+from zhat.metrics.uncertainty import student
 from zhat.results import AuditResult, Profile, Score, letter
 
 RELATED = 0.998  # two-sided levels of Student's intervals over folds
@@ -104,7 +107,8 @@ class Examined:
 
     def searched(self, k: int = 10) -> Examined:
         """The same with recall@k among the scores of the result."""
-        return replace(self, result=replace(self.result, beyond=(*self.result.beyond, self.recall(k))))
+        found = self.recall(k)
+        return replace(self, result=replace(self.result, beyond=(*self.result.beyond, found), searched=found))
 
 
 def audit(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0) -> AuditResult:
@@ -127,8 +131,8 @@ def audit(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int 
 
 def examine(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0) -> Examined:
     """The audit with its maps, for an adapter or recall; the arguments are those of `audit`."""
-    left, right = opened((a, b), key, ids)
-    return examined(look(left, right, seed=seed), left, right, seed)
+    source, target = opened((a, b), key, ids)
+    return examined(look(source, target, seed=seed), source, target, seed)
 
 
 def opened(sources: Sequence[Any], key: str | None, ids: Any) -> tuple[Embeddings, ...]:
@@ -150,27 +154,26 @@ def opened(sources: Sequence[Any], key: str | None, ids: Any) -> tuple[Embedding
     return found
 
 
-def examined(seen: Seen, left: Embeddings, right: Embeddings, seed: int) -> Examined:
+def examined(seen: Seen, source: Embeddings, target: Embeddings, seed: int) -> Examined:
     """The audit of what a pass over two files has kept."""
     whole = reduce(add, seen.read, seen.fit)
-    collapsed = _still(left, right, whole)
+    collapsed = _still(source, target, whole)
     climbed: tuple[Step, ...] = ()
     seen_beyond: tuple[Score, ...] = ()
     if collapsed:
         found = _collapsed(collapsed, seen.same)
-    elif _still(left, right, seen.fit) or _still(left, right, reduce(add, seen.read)):
+    elif _still(source, target, seen.fit) or _still(source, target, reduce(add, seen.read)):
         found = Found("cannot tell", None, f"there are only {seen.distinct} different rows")
     else:
         climbed = steps(seen.fit, seen.read, effective=seen.effective, seed=seed)
         found, seen_beyond = _decide(seen, climbed, seed)
-    result = _dressed(found, seen, climbed, seen_beyond, left, right, whole, seed)
+    result = _dressed(found, seen, climbed, seen_beyond, source, target, whole, seed)
     return Examined(result, seen, climbed)
 
 
-def _still(a: Embeddings, b: Embeddings, moments: Moments) -> list[str]:
+def _still(source: Embeddings, target: Embeddings, moments: Moments) -> list[str]:
     """The names of those that do not vary at all."""
-    varies_b, varies_a = varying(moments)
-    return [e.name for e, varies in ((a, varies_a), (b, varies_b)) if not bool(varies.any())]
+    return [e.name for e, vary in zip((target, source), moments.varies(), strict=True) if not bool(vary.any())][::-1]
 
 
 def _is_path(source: Any) -> bool:
@@ -207,7 +210,7 @@ def _decide(seen: Seen, climbed: tuple[Step, ...], seed: int) -> tuple[Found, tu
     if unsure and left > NOTHING_LEFT:
         because = f"{seen.effective:,} rows show a relation, but cannot tell whether it is up to {best.up_to} or looser"
         return Found("cannot tell", None, because, max(t.needed for t in unsure)), shown
-    if probe is not None and left > BEND and interval(probe[1], RELATED)[0] > BEND:
+    if probe is not None and left > BEND and student(probe[1], RELATED)[0] > BEND:
         return _bent(loosest, probe[0]), shown
     share = f"it explains {_percent(best.score.value)} of the variance on held-out rows"
     if best.up_to is IDENTITY:
@@ -218,7 +221,7 @@ def _decide(seen: Seen, climbed: tuple[Step, ...], seed: int) -> tuple[Found, tu
 def _related(step: Step) -> bool:
     """Whether the held-out R2 is above 0 and above chance beyond doubt."""
     chance = step.score.chance_high if step.score.chance_high is not None else 0.0
-    return 1 - interval(step.ratios, RELATED)[1] > max(0.0, chance)
+    return 1 - student(step.ratios, RELATED)[1] > max(0.0, chance)
 
 
 def _refutes(looser: Step, tight: Step) -> bool:
@@ -229,7 +232,7 @@ def _refutes(looser: Step, tight: Step) -> bool:
     if not looser.up_to > tight.up_to:
         return False
     matters = max(SLACK * float(looser.losses.mean()), ROUNDING)
-    if interval(tight.losses - looser.losses, REFUTED)[0] > matters:
+    if student(tight.losses - looser.losses, REFUTED)[0] > matters:
         return True
     worse = int((tight.losses > (1 + SLACK) * looser.losses + ROUNDING).sum())
     return float(stats.binom.sf(worse - 1, len(tight.losses), 0.5)) < (1 - REFUTED) / 2
@@ -246,14 +249,14 @@ def _nothing_linear(
             f"{loosest.found.matrix.shape[0]} dimensions" + (", though neighbours agree" if shared else "")
         )
         return Found("cannot tell", None, because, loosest.needed)
-    at_most = max(0.0, 1 - interval(loosest.ratios, RELATED)[0])
+    at_most = max(0.0, 1 - student(loosest.ratios, RELATED)[0])
     if loosest.wildest > WILD:
         because = (
             f"one of {len(seen.read)} folds holds {_percent(loosest.wildest)} of a column's variance, so a few rows "
             "decide"
         )
         return Found("cannot tell", None, because)
-    if probe is not None and interval(probe[1], RELATED)[0] > 0 and (probe[0].low or 0) > 0:
+    if probe is not None and student(probe[1], RELATED)[0] > 0 and (probe[0].low or 0) > 0:
         return _bent(loosest, probe[0])
     if shared:
         assert near is not None
@@ -294,12 +297,13 @@ def _dressed(
     seen: Seen,
     climbed: tuple[Step, ...],
     seen_beyond: tuple[Score, ...],
-    a: Embeddings,
-    b: Embeddings,
+    source: Embeddings,
+    target: Embeddings,
     whole: Moments,
     seed: int,
 ) -> AuditResult:
-    rank_a, rank_b = oddities.rank(whole.hh, whole, a.precision), oddities.rank(whole.zz, whole, b.precision)
+    rank_source = oddities.rank(whole.hh, whole.mean_h, whole.n, source.precision)
+    rank_target = oddities.rank(whole.zz, whole.mean_z, whole.n, target.precision)
     wanted = AFFINE if found.verdict == "nonlinear" else found.up_to
     step = next((s for s in climbed if s.up_to is wanted), None)
     spectrum: tuple[float, ...] = ()
@@ -307,10 +311,10 @@ def _dressed(
     if step is not None:
         values = torch.linalg.svdvals(step.found.matrix)
         spectrum = tuple(float(v) for v in values)
-        if rank_a <= rank_b and float(values[-1]) > 1e-12 * len(values) * float(values[0]):
+        if rank_source <= rank_target and float(values[-1]) > 1e-12 * len(values) * float(values[0]):
             condition = float(values[0] / values[-1])
     drift_mean = drift_covariance = None
-    if a.dim == b.dim and float(whole.hh.trace()) > 0:
+    if source.dim == target.dim and float(whole.hh.trace()) > 0:
         drift_mean = float((whole.mean_z - whole.mean_h).norm() / (whole.hh.trace() / whole.n).sqrt())
         drift_covariance = float((whole.zz - whole.hh).norm() / whole.hh.norm())
     affine = climbed[-1] if climbed else None
@@ -318,30 +322,30 @@ def _dressed(
         verdict=found.verdict,
         up_to=found.up_to,
         because=found.because,
-        a=a.name,
-        b=b.name,
+        a=source.name,
+        b=target.name,
         n=seen.rows,
         effective=seen.effective,
-        dim_a=a.dim,
-        dim_b=b.dim,
-        rank_a=rank_a,
-        rank_b=rank_b,
+        dim_a=source.dim,
+        dim_b=target.dim,
+        rank_a=rank_source,
+        rank_b=rank_target,
         ladder=Profile(tuple(s.score for s in climbed)),
         beyond=seen_beyond,
         rows_needed=found.rows_needed,
         directions=directions(seen) if affine is not None and affine.enough else None,
         spectrum=spectrum,
         condition=condition,
-        worst=_worst(seen, step.found, a) if step is not None else (),
+        worst=_worst(seen, step.found, source) if step is not None else (),
         drift_mean=drift_mean,
         drift_covariance=drift_covariance,
-        notes=oddities.notes(seen, a, b, rank_a, rank_b, whole),
+        notes=oddities.notes(seen, source, target, rank_source, rank_target, whole),
         provenance={
             "zhat": __version__,
             "torch": torch.__version__,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "seed": seed,
-            "precision": f"{a.precision}, {b.precision}",
+            "precision": f"{source.precision}, {target.precision}",
         },
         residuals=_residuals(seen, step.found) if step is not None else (),
         recall=beyond.recalls(seen, step.found) if step is not None else (),
@@ -360,27 +364,18 @@ def _residuals(seen: Seen, found: Alignment) -> tuple[tuple[float, ...], ...]:
 def directions(seen: Seen) -> int:
     """Canonical directions, found on some rows, that share more than half of their variance on the others."""
     fit, read = seen.fit, reduce(add, seen.read)
-    white_z, white_h = _whitener(fit.zz), _whitener(fit.hh)
-    u, _, vt = torch.linalg.svd(white_z @ fit.zh @ white_h.T, full_matrices=False)
-    z, h = u.T @ white_z, vt @ white_h
-    size = ((z @ read.zz * z).sum(-1) * (h @ read.hh * h).sum(-1)).clamp_min(1e-300).sqrt()
+    white_z, white_h = fit.swapped().spectrum().white, fit.spectrum().white
+    u, _, vt = torch.linalg.svd(white_z.T @ fit.zh @ white_h, full_matrices=False)
+    z, h = (white_z @ u).T, (white_h @ vt.T).T
+    size = (z @ read.zz * z).sum(-1).clamp_min(TINY).sqrt() * (h @ read.hh * h).sum(-1).clamp_min(TINY).sqrt()
     return int(((z @ read.zh * h).sum(-1) / size > math.sqrt(0.5)).sum())
 
 
-def _whitener(scatter: Tensor) -> Tensor:
-    values, vectors = torch.linalg.eigh(scatter)
-    kept = values > values[-1] * len(values) * torch.finfo(torch.float64).eps
-    white: Tensor = (vectors[:, kept] / values[kept].sqrt()).T
-    return white
-
-
-def _worst(seen: Seen, found: Alignment, a: Embeddings) -> tuple[tuple[str, float], ...]:
+def _worst(seen: Seen, found: Alignment, source: Embeddings) -> tuple[tuple[str, float], ...]:
     held = torch.nonzero(seen.held_out).flatten()
-    spread = seen.b.std(0)
-    kept = spread > 1e-12 * seen.b.abs().amax(0)
-    off = ((seen.b - found(seen.a))[held][:, kept] / spread[kept]).square().mean(-1).sqrt()
+    kept = ~constant(seen.target)
+    off = ((seen.target - found(seen.source))[held][:, kept] / seen.target.std(0)[kept]).square().mean(-1).sqrt()
     top = off.topk(min(5, len(off)))
-    names = [int(seen.index[held[i]]) for i in top.indices.tolist()]
-    return tuple(
-        (str(row if a.ids is None else a.ids[row]), float(value)) for row, value in zip(names, top.values, strict=True)
-    )
+    rows = [int(seen.index[held[i]]) for i in top.indices.tolist()]
+    names = [str(row if source.ids is None else source.ids[row]) for row in rows]
+    return tuple(zip(names, top.values.tolist(), strict=True))

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from zhat.audit.factors import columns, typed
+from zhat.decoding.factors import columns, typed
 from zhat.errors import BadInput, UnknownName
 
 RULE = [

@@ -7,8 +7,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from zhat.audit.reading import embeddings, joined
 from zhat.errors import BadInput, MissingExtra, UnknownName
+from zhat.files import embeddings, joined
 
 X = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
 

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from zhat import _checks, randomness
 from zhat._version import __version__
-from zhat.audit.factors import Columns, columns, typed
-from zhat.audit.reading import Embeddings, Rows, embeddings, joined
 from zhat.audit.rows import LASTING, likeness_lasts
+from zhat.decoding.factors import Columns, columns, typed
 from zhat.errors import BadInput, TooFewRows, UnknownName
+from zhat.files import Embeddings, Rows, embeddings, joined
 from zhat.metrics.decoding import Decoded, Factor, decode_rows
 from zhat.metrics.disentanglement import disentanglement as measured
 from zhat.results import DecodeResult, Disentanglement
@@ -52,7 +52,7 @@ def decode(
         h: the representation: an array `(rows, k)`, a file or a folder of shards, as `zhat.audit` reads them.
         factors: a `.csv`, `.npy`, `.npz` or `.parquet` file with one column for each factor; or a mapping, a data
             frame, an array.
-        types: "real", "circular" or "categorical" by name, where the rule of `zhat.audit.factors` is not to decide.
+        types: "real", "circular" or "categorical" by name, where the rule of `zhat.decoding.factors` is not to decide.
         periods: of circular factors, by name.
         key: which array of `h`, for files that hold several.
         ids: joins rows of different order: the name of a key or column in both, or a pair (ids of h, ids of factors).

@@ -7,11 +7,9 @@ real.
 
 from __future__ import annotations
 
-import csv
 import math
 import re
-import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +17,15 @@ from typing import Any
 import numpy as np
 
 from zhat import _checks
-from zhat.audit.reading import Rows
-from zhat.errors import BadInput, MissingExtra, UnknownName
+from zhat.errors import BadInput, UnknownName
+from zhat.files.arrays import Rows, npz_names, read_npy, read_npz
+from zhat.files.ids import row_ids
+from zhat.files.tables import read_columns
 from zhat.metrics.decoding import Factor
 
 KINDS = ("real", "circular", "categorical")
 FEW = 20  # whole numbers with at most so many different values are names
-READABLE = (".csv", ".npy", ".npz", ".parquet")
+READABLE = (".csv", ".npy", ".npz", ".parquet", ".arrow", ".feather")
 _ANGLE = re.compile(
     r"(?:^|[^a-z])(?:angle|azimuth|orientation|phase|hue|heading|bearing|yaw|theta|rotation|direction|elevation|longitude"
     r"|deg|degrees|rad|radians)(?:$|[^a-z])"
@@ -62,8 +62,8 @@ def columns(source: Any, *, ids: Any = None, name: str = "factors") -> Columns:
     """Named columns from a file, a mapping, a table or an array.
 
     Args:
-        source: the path of a `.csv` (its first line names the columns), `.npy`, `.npz` or `.parquet` file; a mapping
-            from names to columns; a data frame; or an array `(rows, factors)`.
+        source: the path of a `.csv` (its first line names the columns), `.parquet`, `.arrow`, `.feather`, `.npy` or
+            `.npz` file; a mapping from names to columns; a data frame; or an array `(rows, factors)`.
         ids: identifiers of the rows: the name of a column, a file of them, or a list.
         name: for messages, where `source` is no file.
     """
@@ -72,23 +72,18 @@ def columns(source: Any, *, ids: Any = None, name: str = "factors") -> Columns:
         name = path.name
         if not path.is_file():
             raise BadInput(f"there is no file {path}. Give factors as {', '.join(READABLE)}.")
-        if path.suffix not in READABLE:
-            raise BadInput(f"factors must be one of {', '.join(READABLE)}, but {path.name} came.")
-        readers: dict[str, Callable[[Path], dict[str, Any]]] = {".csv": _csv, ".npy": _npy, ".npz": _npz}
-        found = readers.get(path.suffix, _parquet)(path)
+        found = _from_file(path, ids if isinstance(ids, str) else None)
     elif isinstance(source, Mapping):
         found = dict(source)
     elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
         found = {str(c): source[c] for c in source.columns}
     else:
         found = _unfolded(name, source)
-    named: Any = ids
     if isinstance(ids, str) and ids in found:
-        named = found.pop(ids)
-    elif isinstance(ids, str | Path):
-        if not Path(ids).is_file():
-            raise UnknownName(f"column in {name}", str(ids), found)
-        named = _ids_file(Path(ids))
+        ids = np.asarray(found.pop(ids))
+        ids = ids.astype(str) if ids.dtype.kind in "Of" else ids
+    elif isinstance(ids, str | Path) and not Path(ids).exists():
+        raise UnknownName(f"column in {name}", str(ids), found)
     if not found:
         raise BadInput(f"{name} must hold at least one factor, but it holds none.")
     arrays = {str(key): _column(str(key), value, name) for key, value in found.items()}
@@ -96,12 +91,8 @@ def columns(source: Any, *, ids: Any = None, name: str = "factors") -> Columns:
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{key} {length}" for key, length in list(lengths.items())[:4])
         raise BadInput(f"every factor of {name} must have as many rows, but they have: {shown}.")
-    listed = None if named is None else np.ravel(np.asarray(named))
-    if listed is not None and len(listed) != next(iter(lengths.values())):
-        raise BadInput(
-            f"{name} needs one id for each of its {next(iter(lengths.values()))} rows, but {len(listed)} came."
-        )
-    return Columns(name, arrays, listed)
+    rows = next(iter(lengths.values()))
+    return Columns(name, arrays, None if ids is None else row_ids(ids, rows, name))
 
 
 def typed(name: str, values: Rows, kind: str | None = None, period: float | None = None) -> tuple[Factor, str]:
@@ -180,44 +171,16 @@ def _column(name: str, values: Any, source: str) -> Rows:
     return column
 
 
-def _csv(path: Path) -> dict[str, Any]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = csv.reader(file)
-            names = next(lines, [])
-            if len(set(names)) < len(names) or not all(name.strip() for name in names) or not names:
-                raise BadInput(f"the first line of {path.name} must name every column, each differently.")
-            if all(_number(name) is not None for name in names):
-                raise BadInput(f"the first line of {path.name} must name the factors, but it holds numbers. Add names.")
-            cells: list[list[str]] = [[] for _ in names]
-            for number, line in enumerate(lines, start=2):
-                if len(line) != len(names):
-                    raise BadInput(f"{path.name} must have {len(names)} columns, but line {number} has {len(line)}.")
-                for column, cell in zip(cells, line, strict=True):
-                    column.append(cell)
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise BadInput(f"{path.name} must be a table, but it cannot be read ({error}).") from None
-    if not cells[0]:
-        raise BadInput(f"{path.name} must hold rows below its first line, but there are none.")
-    return {name.strip(): _cells(name.strip(), column, path) for name, column in zip(names, cells, strict=True)}
-
-
-def _cells(name: str, cells: list[str], path: Path) -> Rows:
-    """A column as numbers where all of it is, else as text."""
-    for number, cell in enumerate(cells, start=2):
-        if not cell.strip():
-            raise BadInput(f"{path.name} has no value for {name!r} in line {number}. Fill it, or remove the row.")
-    try:
-        return np.array(cells, dtype=np.float64)
-    except ValueError:
-        return np.array([cell.strip() for cell in cells])
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None
+def _from_file(path: Path, ids: str | None) -> dict[str, Any]:
+    if path.suffix not in READABLE:
+        raise BadInput(f"factors must be one of {', '.join(READABLE)}, but {path.name} came.")
+    if path.suffix == ".npy":
+        return _unfolded("factor", read_npy(path, "one array"))
+    if path.suffix == ".npz":
+        names = npz_names(path)
+        arrays = zip(names, read_npz(path, names), strict=True)
+        return {column: values for name, array in arrays for column, values in _unfolded(name, array).items()}
+    return read_columns(path, ids)
 
 
 def _unfolded(name: str, values: Any) -> dict[str, Any]:
@@ -230,54 +193,3 @@ def _unfolded(name: str, values: Any) -> dict[str, Any]:
     if array.ndim != 2 or 0 in array.shape:
         raise BadInput(f"{name} must be a matrix (rows, factors) that is not empty, but its shape is {array.shape}.")
     return {f"{name} {i + 1}": array[:, i] for i in range(array.shape[1])}
-
-
-def _npy(path: Path) -> dict[str, Any]:
-    try:
-        found = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, SyntaxError, TypeError) as error:
-        raise BadInput(
-            f"{path.name} must hold one array as numpy.save writes it, but cannot be read ({error})."
-        ) from None
-    if not isinstance(found, np.ndarray):
-        found.close()
-        raise BadInput(f"{path.name} must hold one array, but it is an archive of several. Name it .npz.")
-    return _unfolded("factor", found)
-
-
-def _npz(path: Path) -> dict[str, Any]:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not hasattr(archive, "files"):
-                raise ValueError("it is no archive")
-            return {k: v for key in archive.files for k, v in _unfolded(key, archive[key]).items()}
-    except (zipfile.BadZipFile, ValueError, EOFError, SyntaxError, TypeError) as error:
-        if isinstance(error, BadInput):
-            raise
-        raise BadInput(
-            f"{path.name} must be an archive as numpy.savez writes it, but cannot be read ({error})."
-        ) from None
-
-
-def _parquet(path: Path) -> dict[str, Any]:
-    try:
-        import pyarrow as arrow
-        import pyarrow.parquet as parquet
-    except ImportError:
-        raise MissingExtra("pyarrow", "parquet", "reading Parquet files") from None
-    try:
-        table = parquet.read_table(path)
-    except (arrow.ArrowException, ValueError, OSError) as error:
-        raise BadInput(f"{path.name} must be a Parquet file, but it cannot be read ({error}).") from None
-    return {name: np.asarray(_whole(name, table[name].to_pylist(), path)) for name in table.column_names}
-
-
-def _whole(name: str, values: list[Any], path: Path) -> list[Any]:
-    if any(value is None for value in values):
-        row = next(i for i, value in enumerate(values) if value is None)
-        raise BadInput(f"{path.name} has no value for {name!r} in row {row}. Fill it, or remove the row.")
-    return values
-
-
-def _ids_file(path: Path) -> Iterable[Any]:
-    return np.load(path, allow_pickle=False) if path.suffix == ".npy" else path.read_text(encoding="utf-8").split()

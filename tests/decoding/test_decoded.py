@@ -7,7 +7,7 @@ import torch
 
 import zhat
 from zhat.audit import decode, embeddings
-from zhat.audit.decoded import _halves
+from zhat.decoding.decoded import _halves
 from zhat.errors import BadInput, TooFewRows, UnknownName
 from zhat.metrics import Factor
 from zhat.results import from_json, to_json
