@@ -7,7 +7,7 @@ import torch
 from zhat.errors import BadInput
 from zhat.results import from_json, to_json
 from zhat.theory import check_head
-from zhat.theory.heads import affine_spread, diversity_spread
+from zhat.theory.heads import affine_spread, classes_for_a_rotation, diversity_spread
 
 
 def head(classes, dim, seed=0):
@@ -84,15 +84,35 @@ def test_a_check_goes_to_json_and_back():
     assert from_json(to_json(check)) == check
 
 
-def test_diversity_needs_twice_as_many_vectors_as_dimensions():
-    v = torch.nn.functional.normalize(torch.tensor(head(9, 5)), dim=-1)
-    assert diversity_spread(v).condition is None
-    more = torch.nn.functional.normalize(torch.tensor(head(10, 5)), dim=-1)
-    assert diversity_spread(more).rank == 10
-    # Vectors with entries +-a have equal squares: many, affinely general, and still not diverse.
+@pytest.mark.parametrize("dim", [2, 3, 5, 10])
+def test_diversity_needs_as_many_vectors_as_there_are_quadratic_polynomials_on_the_sphere(dim):
+    needed = dim * (dim + 3) // 2
+    v = torch.nn.functional.normalize(torch.tensor(head(needed, dim)), dim=-1)
+    enough, few = diversity_spread(v), diversity_spread(v[1:])
+    assert (enough.rank, enough.of, classes_for_a_rotation(dim)) == (needed, needed, needed)
+    assert enough.condition is not None
+    assert (few.rank, few.condition) == (needed - 1, None)
+
+
+def test_diversity_does_not_depend_on_the_basis():
+    v = torch.nn.functional.normalize(torch.tensor(head(30, 5)), dim=-1)
+    rotation = torch.linalg.qr(torch.tensor(head(5, 5, seed=1))).Q
+    here, there = diversity_spread(v), diversity_spread(v @ rotation)
+    assert (here.smallest, here.largest) == pytest.approx((there.smallest, there.largest), rel=1e-10)
+
+
+def test_vectors_with_equal_squares_are_not_diverse_however_many_there_are():
+    # Entries +-a: the squares are constant (rank 1), 10 products and 5 values: 16 of 20.
     signs = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0], dtype=torch.float64)] * 5) / math.sqrt(5)
+    assert len(signs) == 32
     assert affine_spread(signs).rank == 5
-    assert diversity_spread(signs).rank == 6
+    assert diversity_spread(signs).rank == 16
+
+
+def test_a_head_of_unit_rows_is_told_how_many_classes_fix_a_rotation():
+    w = torch.nn.functional.normalize(torch.tensor(head(12, 5)), dim=-1)
+    assert "at least d (d + 3) / 2 = 20 different rows; this head has 12" in str(check_head(w))
+    assert "d (d + 3) / 2" not in str(check_head(2 * w))
 
 
 MISTAKES = [

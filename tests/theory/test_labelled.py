@@ -1,5 +1,6 @@
 """The theorem's four cases: each condition answered, each broken once, each claim tried by a small run."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -7,11 +8,12 @@ import pytest
 import torch
 
 import zhat
-from zhat.dgp import Around, Clusters, InvertibleMLP, Laplace, Sphere, Uniform, VonMisesFisher
+from zhat import papers
+from zhat.dgp import Around, Clusters, InvertibleMLP, Laplace, Orthogonal, Sphere, Uniform, VonMisesFisher
 from zhat.encoders import mlp
 from zhat.equivalence import LINEAR, ORTHOGONAL, SCALED_PERMUTATION, SIMILARITY
 from zhat.fresh import Fresh
-from zhat.metrics import distance_from_orthogonal, linear_r2
+from zhat.metrics import Recovery, distance_from_orthogonal, linear_r2
 from zhat.objectives import CrossEntropy, InstanceDiscrimination
 from zhat.theory import predict
 
@@ -60,6 +62,7 @@ def test_classes_are_instances_when_the_process_hands_them_over():
     assert "with class labels this is Theorem 2" in str(prediction)
 
 
+DIVERSE = "cluster vectors diverse enough to fix a rotation"
 PROJECTED = {"conditional": Around(Laplace(Sphere(3)))}
 SQUARE = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]]) / np.sqrt(2)
 BROKEN = [
@@ -75,7 +78,7 @@ BROKEN = [
     ("C4", {}, {"bias": True}, {}, "a plain softmax over the labels"),
     ("C4", {}, {"label_smoothing": 0.1}, {}, "a plain softmax over the labels"),
     ("C4", {}, {}, {"dim": 4}, "free output in the dimension of the latents"),
-    ("C3", {"classes": 5}, {}, {}, "diverse cluster vectors (Assumption 2)"),
+    ("C3", {"classes": 8}, {}, {}, DIVERSE),
     ("C1", {}, {"inverse_temperature": 3.0}, {}, "inverse temperature equal to the concentration"),
     ("C2", {}, {}, {"radius": 2.0}, "output on the unit sphere"),
     ("C2", {}, {}, {"dim": 4}, "output on the unit sphere"),
@@ -115,7 +118,100 @@ def test_margins_come_from_the_vectors_of_this_very_world():
     plane = Clusters(SQUARE, VonMisesFisher(5.0), InvertibleMLP(layers=1))
     answers = {a.condition: a for a in predict(plane, CrossEntropy(2, 4, unit_rows=True)).answers}
     assert answers["cluster vectors generate the space affinely"].holds == "yes"
-    assert answers["diverse cluster vectors (Assumption 2)"].because == "rank 3 of the 4 needed"
+    assert answers[DIVERSE].because == "4 classes occur; at least d (d + 3) / 2 = 5 are needed"
+
+
+def another_minimum(vectors, size=0.5):
+    """B and b with |B v + b| = 1 for all cluster vectors v and B no rotation, where these leave one."""
+    d = vectors.shape[1]
+    i, j = torch.triu_indices(d, d)
+    left = torch.linalg.svd(torch.cat([vectors[:, i] * vectors[:, j], vectors], -1)).Vh[-1]  # solves v'Sv + u'v = 0
+    s = torch.zeros(d, d, dtype=torch.float64)
+    s[i, j] = left[: len(i)]
+    s, u = (s + s.T) / 2, left[len(i) :]
+    size = size / torch.linalg.eigvalsh(s).abs().max()
+    s, u, t, eye = size * s, size * u, 0.0, torch.eye(d, dtype=torch.float64)
+    for _ in range(500):
+        t = float(u @ torch.linalg.solve((1 - t) * eye + s, u)) / 4
+    root = torch.linalg.cholesky((1 - t) * eye + s)  # B is its transpose
+    return root.T, torch.linalg.solve(root, u) / 2
+
+
+SIGNS = np.array(list(itertools.product((-1, 1), repeat=5))) / np.sqrt(5)
+TOO_FEW = [  # vectors, classes, whether the paper's Assumption 2 holds, the answer
+    (Uniform(Sphere(3)), 8, True, "8 classes occur; at least d (d + 3) / 2 = 9 are needed"),
+    (Uniform(Sphere(5)), 10, True, "10 classes occur; at least d (d + 3) / 2 = 20 are needed"),
+    (Uniform(Sphere(20)), 100, True, "100 classes occur; at least d (d + 3) / 2 = 230 are needed"),
+    (SIGNS, 32, False, "all 32 lie on a second quadric: rank 16 of the 20 needed"),
+]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "classes", "assumption", "because"), TOO_FEW, ids=["d=3", "R2.6o", "R2.5o", "signs"]
+)
+def test_where_the_condition_fails_unit_rows_and_the_lowest_loss_do_not_make_a_rotation(
+    vectors, classes, assumption, because
+):
+    world = Clusters(vectors, VonMisesFisher(10.0), Orthogonal(), classes=classes)
+    v, d = world.cluster_vectors, world.dim
+    assert (torch.linalg.matrix_rank(torch.cat([v.square(), v], -1)) == 2 * d).item() is assumption
+    b_matrix, b = another_minimum(v)
+    rows = v @ b_matrix.T + b
+    assert float((rows.norm(dim=-1) - 1).abs().max()) < 1e-12
+    singular = torch.linalg.svdvals(b_matrix)
+    assert float(singular[0] / singular[-1]) > 1.1  # neither a rotation nor a scaled one
+    batch = world.sample(2000, generator=torch.Generator().manual_seed(0))
+    objective = CrossEntropy(d, len(v), unit_rows=True).double()
+
+    def loss(head, h):
+        with torch.no_grad():
+            objective.rows.copy_(head)
+            return float(objective(h, batch))
+
+    latents = batch.z.double()
+    best = loss(v, 10 * latents)
+    h = 10 * latents @ torch.linalg.inv(b_matrix)
+    assert loss(rows, h) == pytest.approx(best, rel=1e-12)
+    assert Recovery(SIMILARITY, repeats=0, shuffles=0)(latents[0], h[0]).value < 0.99
+    prediction = predict(world, objective, mlp(d, d, widths=(8,)))
+    (answer,) = (a for a in prediction.answers if a.condition == DIVERSE)
+    assert (answer.holds, answer.because) == ("no", because)
+    assert failed(prediction) == [DIVERSE]
+    assert prediction.instead.startswith("every other condition holds: latents are recovered up to linear")
+
+
+@pytest.mark.parametrize("d", [2, 3, 5, 10, 20])
+def test_the_condition_holds_from_as_many_generic_classes_as_theory_counts(d):
+    def answer(classes):
+        world = Clusters(Uniform(Sphere(d)), VonMisesFisher(10.0), InvertibleMLP(layers=1), classes=classes)
+        (found,) = (
+            a for a in predict(world, CrossEntropy(d, classes, unit_rows=True)).answers if a.condition == DIVERSE
+        )
+        return found.holds
+
+    needed = d * (d + 3) // 2
+    assert [answer(needed - 1), answer(needed)] == ["no", "yes"]
+
+
+def test_what_remains_without_diversity_is_said_only_where_nothing_else_fails():
+    few = replace(WORLD, classes=8)
+    assert predict(few, head("C3")).instead.startswith(
+        "if the open conditions hold: latents are recovered up to linear"
+    )
+    noisy = predict(replace(few, label_noise=0.1), head("C3"), encoder("C3"))
+    assert not noisy.instead
+    assert not predict(WORLD, head("C3"), encoder("C3")).instead
+    for case in ("C1", "C2", "C4"):  # they need only an affine generator system
+        world = replace(WORLD, classes=4, instances=100)
+        assert predict(world, head(case), encoder(case)).holds == "yes"
+
+
+@pytest.mark.parametrize(("row", "holds"), [("R2.1o", "yes"), ("R2.4o", "yes"), ("R2.5o", "no"), ("R2.6o", "no")])
+def test_rows_of_the_paper_with_too_few_classes_get_no_promise_of_a_similarity(row, holds):
+    row = next(part for part in papers.paper("reizinger2024").parts if row in [r.name for r in part.rows]).row(row)
+    prediction = predict(row.process, row.objective, row.encoder)
+    assert prediction.holds == holds
+    assert ("every condition holds" in str(prediction)) is (holds == "yes")
 
 
 def test_classes_that_never_occur_do_not_count_as_vectors():

@@ -36,6 +36,7 @@ class Prediction:
         answers: every condition with its answer.
         notes: what a reader should know besides.
         what: the conclusion in words, before "up to …".
+        instead: what the other conditions still give, where one fails that only the tightness of the conclusion needs.
     """
 
     theorem: str
@@ -46,6 +47,7 @@ class Prediction:
     answers: tuple[Answer, ...]
     notes: tuple[str, ...] = ()
     what: str = "Latents are recovered"
+    instead: str = ""
 
     @property
     def holds(self) -> Truth:
@@ -69,7 +71,8 @@ class Prediction:
         failed = [a.condition for a in self.answers if a.holds == "no"]
         if failed:
             verb = "fails" if len(failed) == 1 else "fail"
-            return f"No guarantee: {source} would give {up_to}, but {verb} here: {'; '.join(failed)}."
+            instead = f" {self.instead[0].upper()}{self.instead[1:]}." if self.instead else ""
+            return f"No guarantee: {source} would give {up_to}, but {verb} here: {'; '.join(failed)}.{instead}"
         unknown = [a.condition for a in self.answers if a.holds == "unknown"]
         return f"{self.what} up to {up_to} {source}, provided that: {'; '.join(unknown)}."
 

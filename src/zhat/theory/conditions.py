@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 from torch import nn
 
+from zhat import dgp
 from zhat.dgp import (
     Around,
     Box,
@@ -213,9 +214,12 @@ def last_module(encoder: nn.Module) -> nn.Module:
     return encoder.line if isinstance(encoder, Residual) else encoder  # two that are added end like one of them
 
 
+_OURS = tuple(member for member in vars(dgp).values() if isinstance(member, type) and is_dataclass(member))
+
+
 def _known(thing: object) -> bool:
     """Whether zhat knows what this is; of somebody's own class it cannot say what it is not."""
-    return type(thing).__module__.startswith("zhat.dgp")
+    return isinstance(thing, _OURS)
 
 
 def compares_by_dot(setting: Setting) -> bool:

@@ -42,11 +42,20 @@ def affine_spread(vectors: Tensor) -> Spread:
 
 
 def diversity_spread(vectors: Tensor) -> Spread:
-    r"""The spread of the matrix with rows $[v_c \odot v_c, v_c]$, `(classes, 2d)`.
+    r"""The spread of the matrix with rows $[\mathrm{svec}(v_c v_c^\top), v_c]$, `(classes, d (d + 3) / 2)`.
 
-    Reference: reizinger2024, Assumption 2: rank 2d, which case C3 needs.
+    svec lists the upper triangle of a symmetric matrix, entries off the diagonal times $\sqrt2$, so that
+    $\mathrm{svec}(S) \cdot \mathrm{svec}(v v^\top) = v^\top S v$ and the singular values do not depend on the basis.
+    Case C3 needs full rank (`labelled.vectors_are_diverse`).
     """
-    return spread(torch.cat([vectors.square(), vectors], -1))
+    i, j = torch.triu_indices(vectors.shape[-1], vectors.shape[-1])
+    weights = (2 - (i == j).to(vectors.dtype)).sqrt()
+    return spread(torch.cat([weights * vectors[:, i] * vectors[:, j], vectors], -1))
+
+
+def classes_for_a_rotation(dim: int) -> int:
+    r"""$d (d + 3) / 2$: the fewest cluster vectors for which `diversity_spread` can have full rank."""
+    return dim * (dim + 3) // 2
 
 
 def check_head(head: Any, labels: Any = None) -> HeadCheck:
@@ -89,7 +98,7 @@ def check_head(head: Any, labels: Any = None) -> HeadCheck:
         False,
         None,
         answers,
-        _notes(affine, dim, unit),
+        _notes(affine, classes, dim, unit),
     )
     return HeadCheck(
         classes=classes,
@@ -151,7 +160,7 @@ def _balanced(counts: Tensor | None) -> Answer:
     return Answer(name, "yes", between)
 
 
-def _notes(affine: Spread, dim: int, unit: bool) -> tuple[str, ...]:
+def _notes(affine: Spread, classes: int, dim: int, unit: bool) -> tuple[str, ...]:
     notes = []
     if affine.condition is None:
         notes.append(
@@ -164,5 +173,9 @@ def _notes(affine: Spread, dim: int, unit: bool) -> tuple[str, ...]:
             "invertible linear map [roeder2020]"
         )
     if unit:
-        notes.append("rows have unit length: with diverse cluster vectors the map is a rotation times one scale")
+        needed = classes_for_a_rotation(dim)
+        notes.append(
+            f"rows have unit length: the map is a rotation times one scale if the unit sphere is the only quadric that "
+            f"holds all rows, which takes at least d (d + 3) / 2 = {needed} different rows; this head has {classes}"
+        )
     return tuple(notes)

@@ -11,7 +11,7 @@ from zhat.encoders import OntoBox, OntoSphere
 from zhat.objectives import CrossEntropy
 from zhat.results import Answer
 from zhat.theory.conditions import Setting, last_module, output_elsewhere
-from zhat.theory.heads import affine_spread, diversity_spread, generates
+from zhat.theory.heads import affine_spread, classes_for_a_rotation, diversity_spread, generates
 
 
 def is_case(case: str, setting: Setting) -> bool:
@@ -52,15 +52,39 @@ def vectors_generate_the_space(setting: Setting) -> Answer:
 
 
 def vectors_are_diverse(setting: Setting) -> Answer:
-    """Assumption 2: the matrix of squares and values of the cluster vectors has rank 2d."""
-    name = "diverse cluster vectors (Assumption 2)"
+    r"""The cluster vectors leave only rotations free when rows of the head have unit length.
+
+    The other conditions give $w_c = B v_c + b$ and $h = (\kappa / \beta) B^{-\top} z$ with an invertible B. Since
+    $v_c^\top v_c = 1$, unit rows mean
+
+    $$|B v_c + b|^2 = 1 \iff v_c^\top S v_c + u^\top v_c = 0, \qquad
+      S = B^\top B + (|b|^2 - 1) I, \quad u = 2 B^\top b$$
+
+    for every class: a linear system in the d (d + 1) / 2 entries of S and the d of u. If the rows
+    $[\mathrm{svec}(v_c v_c^\top), v_c]$ have rank d (d + 3) / 2, then S = 0 and u = 0, so b = 0 and
+    $B^\top B = I$. The rank is attainable: it is the dimension of the polynomials of degree 2 on the sphere. If it is
+    lower, the system has a solution (S, u) other than 0. Every small multiple of it gives
+    $B^\top B = (1 - t) I + S$ with $t = |b|^2 = u^\top (B^\top B)^{-1} u / 4$: unit rows and the same loss, but no
+    rotation. In other words, the unit sphere must be the only quadric that holds all cluster vectors.
+
+    Assumption 2 of the paper asks for rank 2d of $[v_c \odot v_c, v_c]$. This is the same system for diagonal S alone,
+    and so enough only for a B whose right singular vectors are the coordinate axes.
+
+    Reference: reizinger2024, Theorem 1C, case C3.
+    """
+    name = "cluster vectors diverse enough to fix a rotation"
     if not isinstance(setting.process, Clusters):
         return Answer(name, "unknown", "the process names no cluster vectors")
-    found = diversity_spread(_occurring(setting.process))
+    vectors = _occurring(setting.process)
+    classes, dim = vectors.shape
+    needed = classes_for_a_rotation(dim)
+    if classes < needed:
+        return Answer(name, "no", f"{classes} classes occur; at least d (d + 3) / 2 = {needed} are needed")
+    found = diversity_spread(vectors)
     if found.condition is None:
-        return Answer(name, "no", f"rank {found.rank} of the {found.of} needed")
+        return Answer(name, "no", f"all {classes} lie on a second quadric: rank {found.rank} of the {needed} needed")
     margin = f"smallest singular value {found.smallest:.3g}, largest {found.largest:.3g}"
-    return Answer(name, "yes", f"rank {found.rank} of {found.of}; {margin}")
+    return Answer(name, "yes", f"rank {found.rank} of {needed}; {margin}")
 
 
 def labels_are_uniform(setting: Setting) -> Answer:

@@ -10,9 +10,9 @@ from torch import nn
 from zhat import randomness
 from zhat.equivalence import ORTHOGONAL, SIMILARITY
 from zhat.fresh import Fresh
-from zhat.results import Prediction
+from zhat.results import Answer, Prediction
 from zhat.theory.conditions import Setting
-from zhat.theory.theorems import THEOREMS
+from zhat.theory.theorems import THEOREMS, Theorem
 
 
 def predict(process: Any, objective: Any, encoder: nn.Module | Callable[[], nn.Module] | None = None) -> Prediction:
@@ -47,7 +47,18 @@ def predict(process: Any, objective: Any, encoder: nn.Module | Callable[[], nn.M
             if up_to is ORTHOGONAL and scale is not None and abs(scale - 1) > 1e-6:
                 up_to = SIMILARITY  # orthogonal up to the predicted radius
             answers = tuple(condition(setting) for condition in theorem.conditions)
-            return Prediction(
-                theorem.name, theorem.cite, up_to, theorem.shift, scale, answers, theorem.notes, theorem.what
-            )
+            how = {"what": theorem.what, "instead": _what_remains(theorem, answers)}
+            return Prediction(theorem.name, theorem.cite, up_to, theorem.shift, scale, answers, theorem.notes, **how)
     return Prediction("", "", None, False, None, ())
+
+
+def _what_remains(theorem: Theorem, answers: tuple[Answer, ...]) -> str:
+    """What the other conditions give where the one fails that only the tightness of the conclusion rests on."""
+    if theorem.otherwise is None:
+        return ""
+    condition, conclusion = theorem.otherwise
+    spared = theorem.conditions.index(condition)
+    rest = {answer.holds for i, answer in enumerate(answers) if i != spared}
+    if answers[spared].holds != "no" or "no" in rest:
+        return ""
+    return f"{'every other condition holds' if rest == {'yes'} else 'if the open conditions hold'}: {conclusion}"

@@ -28,6 +28,7 @@ class Theorem:
         scale: the predicted ratio |h| / |z|, where the theorem fixes it.
         notes: what a reader should know besides.
         what: the conclusion in words, before "up to …".
+        otherwise: a condition that only the tightness of the conclusion rests on, and what the others give without it.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Theorem:
     scale: Callable[[Setting], float | None]
     notes: tuple[str, ...] = ()
     what: str = "Latents are recovered"
+    otherwise: tuple[Callable[[Setting], Answer], str] | None = None
 
 
 _LIMIT = "the theorem speaks of the minimum of the loss in the limit of many negatives; training stops before either"
@@ -147,7 +149,15 @@ CASE_3 = Theorem(
     conclusion=SIMILARITY,
     shift=False,
     scale=labelled.scale_of_free_features,
-    notes=(_MINIMUM, "rows of the head are the rotated cluster vectors; the scale is kappa / beta"),
+    notes=(
+        _MINIMUM,
+        "where every condition is met, rows of the head are the rotated cluster vectors, and the scale is kappa / beta",
+    ),
+    otherwise=(
+        labelled.vectors_are_diverse,
+        "latents are recovered up to linear, as in case C4: rows of the head are B v + b with an invertible B that "
+        "need not be a rotation, and the representation is (kappa / beta) B^-T z, without an offset",
+    ),
 )
 
 CASE_4 = Theorem(
