@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
 
 import zhat
 from zhat.dgp import Batch, InvertibleMLP, Pairs, Sphere, Uniform, VonMisesFisher
 from zhat.encoders import mlp
-from zhat.errors import BadInput, CorruptRun, Diverged
+from zhat.errors import BadInput, Diverged
 from zhat.fresh import Fresh
 from zhat.objectives import InfoNCE, Supervised
 from zhat.training import Annealed, Constant, Cosine, train
@@ -285,9 +284,10 @@ class Interrupting:
 def test_ctrl_c_finishes_the_step_keeps_the_state_and_the_next_call_goes_on(tmp_path):
     how = {"steps": 200, "batch": 64, "lr": 1e-2, "checkpoint": tmp_path / "state.safetensors"}
     world = Interrupting()
+    before = signal.getsignal(signal.SIGINT)  # a background shell starts its jobs with SIGINT ignored
     with pytest.raises(KeyboardInterrupt, match="start again to go on from"):
         train(ENCODER, world, InfoNCE(), **how)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) == before
     resumed = train(ENCODER, world, InfoNCE(), **how)
     unbroken = train(ENCODER, WORLD, InfoNCE(), steps=200, batch=64, lr=1e-2)
     assert torch.equal(weights(resumed.encoder), weights(unbroken.encoder))
@@ -312,7 +312,7 @@ def test_a_finished_checkpoint_gives_the_result_at_once(tmp_path):
     assert first.curves == again.curves
 
 
-def test_a_checkpoint_of_other_settings_or_of_garbage_is_refused_and_left_alone(tmp_path):
+def test_a_checkpoint_of_other_settings_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "state.safetensors"
     train(ENCODER, WORLD, InfoNCE(), checkpoint=path, **SHORT)
     before = path.read_bytes()
@@ -326,15 +326,6 @@ def test_a_checkpoint_of_other_settings_or_of_garbage_is_refused_and_left_alone(
         with pytest.raises(BadInput, match="belongs to a run with other settings"):
             train(**{"encoder": ENCODER, "world": WORLD, "objective": InfoNCE(), "checkpoint": path, **SHORT} | other)
     assert path.read_bytes() == before
-    path.write_bytes(before[: len(before) // 2])
-    with pytest.raises(CorruptRun, match="cannot be read .* Remove it to start anew"):
-        train(ENCODER, WORLD, InfoNCE(), checkpoint=path, **SHORT)
-    save_file({"a": torch.ones(1)}, path, metadata={"zhat": "{}"})
-    with pytest.raises(CorruptRun, match="cannot be read"):
-        train(ENCODER, WORLD, InfoNCE(), checkpoint=path, **SHORT)
-    save_file({"a": torch.ones(1)}, path)
-    with pytest.raises(CorruptRun, match="cannot be read"):
-        train(ENCODER, WORLD, InfoNCE(), checkpoint=path, **SHORT)
 
 
 KILLED = """
@@ -345,13 +336,14 @@ from zhat.encoders import mlp
 from zhat.experiment import Budget, Row, run
 from zhat.fresh import Fresh
 from zhat.objectives import InfoNCE
+from zhat.training import Constant, Recipe
 
 row = Row(
     name="killed", title="killed now and then",
     process=Pairs(Uniform(Sphere(3)), VonMisesFisher(10.0), InvertibleMLP(layers=2)),
     encoder=Fresh(mlp, 3, 3, widths=(16,), onto=Sphere(3)),
     objective=InfoNCE(temperature=0.1),
-    budgets=(Budget("short", steps=1500, batch=64, lr=1e-2, profile_rows=1000),),
+    budgets=(Budget("short", Recipe(1500, 64, 1e-2, Constant()), profile_rows=1000),),
 )
 print("ready", flush=True)
 for seeds in ((0,), (1, 2)):

@@ -10,7 +10,7 @@ from zhat.errors import BadInput
 from zhat.experiment import Budget, Row
 from zhat.fresh import Fresh
 from zhat.objectives import CrossEntropy
-from zhat.training import Muon, train
+from zhat.training import Muon, Recipe, train
 from zhat.training.optimisers import make_optimiser, orthogonalised
 
 CPU = torch.device("cpu")
@@ -44,7 +44,7 @@ def test_nothing_moves_without_a_gradient():
 def test_first_update_is_the_orthogonalised_gradient(shape):
     weight = nn.Parameter(torch.randn(shape, generator=torch.Generator().manual_seed(2)))
     before = weight.detach().clone()
-    adam = make_optimiser({"encoder.weight": weight}, 1e-3, (0.9, 0.999), {}, CPU, Muon(lr=0.1), ("encoder.weight",))
+    adam = make_optimiser({"encoder.weight": weight}, Recipe(1, muon=Muon(lr=0.1)), CPU, ("encoder.weight",))
     grad = torch.randn(shape, generator=torch.Generator().manual_seed(3))
     weight.grad = grad.clone()
     adam.step()
@@ -105,11 +105,11 @@ def test_bad_settings_get_a_sentence():
     with pytest.raises(BadInput, match="lr"):
         Muon(lr=0.0)
     with pytest.raises(BadInput, match="linear layers"):
-        make_optimiser({"a": nn.Parameter(torch.ones(1, 2))}, 1e-3, (0.9, 0.999), {}, CPU, Muon(), ())
+        make_optimiser({"a": nn.Parameter(torch.ones(1, 2))}, Recipe(1, muon=Muon()), CPU, ())
 
 
 def test_the_folder_of_a_row_tells_muon_apart_and_others_stay():
-    plain, turned, faster = (Budget("fast", 10, 64, 1e-3, muon=muon) for muon in (None, Muon(), Muon(0.02)))
+    plain, turned, faster = (Budget("fast", Recipe(10, muon=muon)) for muon in (None, Muon(), Muon(0.02)))
     row = Row("r", "title", WORLD, SMALL, HEAD, (plain,))
     assert "muon" not in repr(row.settings(plain)).lower()  # as it was before there was Muon
     assert len({repr(b) for b in (plain, turned, faster)}) == 3

@@ -1,16 +1,16 @@
 """A training step never waits for its own numbers: a GPU would stand still, and no CUDA graph could be recorded."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from zhat.dgp import reseeded
 from zhat.papers import paper
+from zhat.training import Recipe
 from zhat.training.optimisers import make_optimiser
 from zhat.training.stack import Stack
-from zhat.training.step import make_step
+from zhat.training.step import Step, make_step
 from zhat.training.stream import Stream
 
 CPU = torch.device("cpu")
@@ -40,12 +40,10 @@ class Waits(TorchDispatchMode):
 
 
 def waits(row):
-    budget = row.budget("smoke")
     stack = Stack(row.encoder, row.objective, (0, 1), CPU)
-    stream = Stream(tuple(replace(row.process, seed=s) for s in (0, 1)), (0, 1), budget.batch, CPU)
-    muon = row.budget("fast").muon
-    matrices = () if muon is None else stack.linear_weights()
-    adam = make_optimiser(stack.parameters, 1e-3, (0.9, 0.999), {}, CPU, muon, matrices)
+    worlds = tuple(reseeded(row.process, seed) for seed in (0, 1))
+    stream = Stream(worlds, (0, 1), row.budget("smoke").recipe.batch, CPU)
+    adam = make_optimiser(stack.parameters, row.budget("fast").recipe, CPU, stack.linear_weights())
     step = make_step(stack, stream, adam, CPU, "float32", False)
     x, z, label = (None if part is None else part[0] for part in stream.rows(0))
     with Waits() as mode:
@@ -54,7 +52,7 @@ def waits(row):
 
 
 def declared(key, name):
-    every = [row for part in paper(key).parts for row in (*part.rows, *getattr(part, "references", ()))]
+    every = [row for part in paper(key).parts for row in (*part.rows, *part.references)]
     return next(row for row in every if row.name == name)
 
 
@@ -72,3 +70,19 @@ def test_a_loss_that_looks_at_its_rows_is_found():
     with Waits() as mode:
         stack.losses(torch.randn(1, 2, 8, 10), None, None)
     assert mode.found
+
+
+def test_convolutions_are_float32_unless_tf32_is_asked_for():
+    seen = []
+
+    class Looks(torch.nn.Linear):
+        def forward(self, x):
+            seen.append(torch.backends.cudnn.allow_tf32)
+            return super().forward(x)
+
+    before = torch.backends.cudnn.allow_tf32
+    stack = Stack(lambda: Looks(3, 2), lambda h, batch: h.square().mean(), (0,), CPU)
+    adam = make_optimiser(stack.parameters, Recipe(1), CPU)
+    Step(stack, None, adam, "float32").update(torch.randn(1, 1, 4, 3), None, None, None)
+    assert seen == [False]
+    assert torch.backends.cudnn.allow_tf32 == before

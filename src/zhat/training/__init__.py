@@ -1,7 +1,8 @@
-"""Training: `train` and its schedules."""
+"""Training: `train`, how to train as a value, schedules."""
 
 from zhat.training.loop import Run, train
 from zhat.training.optimisers import Muon
+from zhat.training.recipe import Recipe
 from zhat.training.schedules import Annealed, Constant, Cosine, Plateau
 
-__all__ = ["train", "Run", "Constant", "Cosine", "Plateau", "Annealed", "Muon"]
+__all__ = ["train", "Run", "Recipe", "Constant", "Cosine", "Plateau", "Annealed", "Muon"]

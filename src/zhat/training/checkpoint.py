@@ -5,21 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import time
 from itertools import pairwise
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
 from zhat._files import make_folder, write_whole
+from zhat.dgp.process import Process
 from zhat.errors import BadInput, CorruptRun
 from zhat.fresh import describe
 from zhat.results import Curve
 from zhat.training.stack import Stack
-from zhat.training.stream import Process, Stream
+from zhat.training.stream import Stream
+
+MOMENTS = ("step", "exp_avg", "exp_avg_sq", "momentum")  # what optimisers keep of a parameter
+CHECKSUM = re.compile(rb'"sha256":"([0-9a-f]{64})"')  # in the header: it comes first, and escapes quotes in values
 
 
 class State:
@@ -50,13 +55,29 @@ class State:
         out |= {f"generator/{i}": s for i, s in enumerate(self.stream.states_for(self.done))}
         return out | {"losses": self.losses[: self.done], "watched": self.watched}
 
+    def misfit(self, tensors: dict[str, Tensor], done: object, seconds: object) -> str:
+        """What of a kept state does not fit this one; empty where everything does."""
+        if type(done) is not int or not 0 <= done <= len(self.losses) or type(seconds) is not float:
+            return f"it speaks of step {done!r} of {len(self.losses)} after {seconds!r} seconds"
+        like = {f"parameter/{k}": v for k, v in self.stack.parameters.items()}
+        for name, parameter in self.stack.parameters.items():
+            kept = {k: f"adam/{name}/{k}" for k in MOMENTS if f"adam/{name}/{k}" in tensors}
+            like |= {key: torch.zeros((), dtype=torch.float32) if k == "step" else parameter for k, key in kept.items()}
+        like |= {f"buffer/{k}": v for k, v in self.stack.buffers.items()}
+        like |= {f"generator/{i}": s for i, s in enumerate(self.stream.states_for(self.done))}
+        like |= {"losses": self.losses[:done], "watched": self.watched}
+        if odd := sorted(like.keys() ^ tensors.keys()):
+            return f"{odd[0]} is {'missing' if odd[0] in like else 'not part of the run'}"
+        kinds = {k: ((v.dtype, *v.shape), (tensors[k].dtype, *tensors[k].shape)) for k, v in like.items()}
+        return next((f"{k} is {came}, not {wanted}" for k, (wanted, came) in kinds.items() if came != wanted), "")
+
     def restore(self, tensors: dict[str, Tensor], done: int, seconds: float) -> None:
-        """Take over a state."""
+        """Take over a state that fits."""
         with torch.no_grad():
             for name, parameter in self.stack.parameters.items():
                 parameter.copy_(tensors[f"parameter/{name}"])
                 device = parameter.device
-                kept = {k: tensors.get(f"adam/{name}/{k}") for k in ("step", "exp_avg", "exp_avg_sq", "momentum")}
+                kept = {k: tensors.get(f"adam/{name}/{k}") for k in MOMENTS}
                 if any(v is not None for v in kept.values()):  # a parameter without a gradient has no moments
                     self.adam.state[parameter] = {k: v.to(device) for k, v in kept.items() if v is not None}
             for name, buffer in self.stack.buffers.items():
@@ -76,7 +97,7 @@ class State:
 
 
 class Keeper:
-    """The checkpoint on disk: one file, replaced as a whole."""
+    """The checkpoint on disk: one safetensors file with a checksum in its header, replaced as a whole."""
 
     def __init__(self, path: Path | str | None, every: float, fingerprint: str) -> None:
         self.path = None if path is None else Path(path)
@@ -96,26 +117,54 @@ class Keeper:
             return
         about = {"done": state.done, "seconds": state.seconds, "fingerprint": self.fingerprint}
         tensors = {k: v.detach().cpu().contiguous() for k, v in state.tensors().items()}
-        write_whole(self.path, lambda draft: save_file(tensors, draft, metadata={"zhat": json.dumps(about)}))
+        data = _sealed(save(tensors, metadata={"zhat": json.dumps(about), "sha256": "0" * 64}))
+
+        def write(draft: Path) -> None:
+            draft.write_bytes(data)
+
+        write_whole(self.path, write)
         self.last = time.perf_counter()
 
     def load_into(self, state: State) -> None:
-        """Go on from the file, if there is one."""
+        """Go on from the file, if there is one; nothing is taken from a damaged one."""
         if self.path is None or not self.path.exists():
             return
         try:
-            with safe_open(self.path, framework="pt") as file:
-                about = json.loads(file.metadata()["zhat"])
-                done, seconds, fingerprint = about["done"], about["seconds"], about["fingerprint"]
-                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a dict)
-        except (SafetensorError, OSError, KeyError, TypeError, json.JSONDecodeError) as error:
-            raise CorruptRun(f"the checkpoint {self.path} cannot be read ({error}). Remove it to start anew.") from None
+            data = self.path.read_bytes()
+        except OSError as error:
+            raise self._damaged(f"it cannot be read ({error.strerror})") from None
+        if CHECKSUM.search(data) is None:
+            raise self._damaged("it holds no checksum of its content")
+        if _sealed(data) != data:
+            raise self._damaged("its content differs from its checksum")
+        try:
+            tensors = load(data)
+            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+            about = json.loads(header["__metadata__"]["zhat"])
+            done, seconds, fingerprint = about["done"], about["seconds"], about["fingerprint"]
+        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+            raise self._damaged(f"it is not what zhat writes ({error!r})") from None
         if fingerprint != self.fingerprint:
             raise BadInput(
                 f"the checkpoint {self.path} belongs to a run with other settings. "
                 "Remove it, or choose another checkpoint file."
             )
+        if wrong := state.misfit(tensors, done, seconds):
+            raise self._damaged(wrong)
         state.restore(tensors, done, seconds)
+
+    def _damaged(self, why: str) -> CorruptRun:
+        return CorruptRun(f"the checkpoint {self.path} is damaged: {why}. Remove it to train from the beginning.")
+
+
+def _sealed(data: bytes) -> bytes:
+    """The file with the checksum of everything else at the place in the header that is kept for it."""
+    found = CHECKSUM.search(data)
+    assert found is not None, "safetensors writes its header as compact JSON"
+    start, end = found.span(1)
+    said = hashlib.sha256(data[:start])
+    said.update(memoryview(data)[end:])
+    return b"".join((data[:start], said.hexdigest().encode(), memoryview(data)[end:]))
 
 
 def fingerprint(stack: Stack, worlds: tuple[Process, ...], settings: tuple[object, ...]) -> str:

@@ -10,25 +10,28 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
+from typing import Unpack
 
 import torch
 from torch import Tensor, nn
 
 from zhat import _checks
+from zhat.dgp.process import Process
 from zhat.errors import BadInput, Diverged
-from zhat.fresh import Fresh, describe
+from zhat.fresh import Fresh
+from zhat.objectives import Objective
 from zhat.results import Curve
 from zhat.training.checkpoint import Keeper, State, fingerprint
-from zhat.training.optimisers import Muon, make_optimiser
-from zhat.training.schedules import Cosine
-from zhat.training.stack import Objective, Stack
+from zhat.training.optimisers import make_optimiser
+from zhat.training.recipe import Recipe, Settings, recipe_of
+from zhat.training.stack import Stack
 from zhat.training.step import make_step
-from zhat.training.stream import Process, Stream
+from zhat.training.stream import Stream
 
 Watch = Callable[[int, nn.Module], float]
 
@@ -56,26 +59,18 @@ def train(
     encoder: nn.Module | Callable[[], nn.Module],
     world: Process | Sequence[Process],
     objective: Objective | Fresh,
+    recipe: Recipe | None = None,
     *,
-    steps: int,
-    batch: int = 1024,
-    lr: float = 1e-3,
-    schedule: Callable[[int, int], float] = Cosine(),
-    sharpness: Callable[[int, int], float] | None = None,
-    lr_scale: Mapping[str, float] | None = None,
-    betas: tuple[float, float] = (0.9, 0.999),
-    muon: Muon | None = None,
     seed: int = 0,
     seeds: Sequence[int] | None = None,
     device: torch.device | str = "cpu",
-    precision: str = "float32",
-    graph: bool = True,
     checkpoint: Path | str | None = None,
     checkpoint_every: float = 60.0,
     watch: Watch | None = None,
     watch_every: int | None = None,
     watch_name: str = "watched",
     progress: Callable[[int, int, float], None] | None = None,
+    **settings: Unpack[Settings],
 ) -> Run:
     """Minimise `objective` over draws from `world` with Adam, for all seeds at once.
 
@@ -85,21 +80,11 @@ def train(
         world: a process for all seeds, or one for each seed.
         objective: a callable `(h, batch) -> scalar` with `h` of shape `(views, n, k)`; an `nn.Module` if it owns
             parameters, or a `Fresh` one to make it anew for each seed.
-        steps: optimiser steps.
-        batch: rows in each step, for each seed.
-        lr: Adam's learning rate.
-        schedule: factor of the learning rate, a function of `(step, steps)`.
-        sharpness: factor of the representation inside the loss, a function of `(step, steps)` that ends at 1, such as
-            `Annealed(6.0)`; None leaves the loss as it is given.
-        lr_scale: factors for parameters by the last part of their name, for instance `{"bound": 100.0}`.
-        betas: Adam's averaging factors.
-        muon: how to update the weights of the encoder's linear layers instead of by Adam.
+        recipe: how to train; its fields may also be given one by one, as `steps=600, batch=512, lr=5e-3`, and then
+            replace those of the recipe.
         seed: of initial weights and of draws.
         seeds: several seeds, trained together; overrides `seed`.
         device: where to train.
-        precision: of the matrix products in the encoder: "float32", or on a GPU "tf32" or "bf16". Weights, losses and
-            scores are float32 in any case.
-        graph: on a GPU, record a step as a CUDA graph and replay it; an encoder that looks at values needs False.
         checkpoint: a file that is kept up to date while training, and from which a later call with the same
             arguments goes on, with the same result; at once, if training had ended. Remove it when you have
             put the result where it belongs.
@@ -108,6 +93,7 @@ def train(
         watch_every: steps between calls of `watch`.
         watch_name: what the watched value is called in the curve.
         progress: called with `(steps done, steps, mean loss)` now and then.
+        **settings: fields of `Recipe`.
 
     Returns:
         The trained encoders, one for each seed, with their curves.
@@ -116,9 +102,8 @@ def train(
         Diverged: if a loss is no longer a finite number.
         KeyboardInterrupt: after Ctrl-C, when the step in progress is done and the checkpoint written.
     """
-    _checks.count(steps, "steps")
-    _checks.count(batch, "batch")
-    _checks.positive(lr, "lr")
+    how = recipe_of(recipe, settings)
+    steps = how.steps
     chosen = (seed,) if seeds is None else tuple(seeds)
     if not chosen or len(set(chosen)) != len(chosen):
         raise BadInput(f"`seeds` must be different whole numbers, but {chosen} came.")
@@ -129,25 +114,20 @@ def train(
     with _interruptible() as interrupted:
         stack = Stack(encoder, objective, chosen, device)
         _refuse_labels(worlds, stack.labels)
-        stream = Stream(worlds, chosen, batch, device)
-        stack.refuse_width(stream.width)
-        adam = make_optimiser(
-            stack.parameters, lr, betas, lr_scale or {}, device, muon, () if muon is None else stack.linear_weights()
-        )
-        step = make_step(stack, stream, adam, device, precision, graph)
+        stream = Stream(worlds, chosen, how.batch, device)
+        stack.refuse_shape(stream.shape)
+        adam = make_optimiser(stack.parameters, how, device, stack.linear_weights())
+        step = make_step(stack, stream, adam, device, how.precision, how.graph)
         state = State(stack, stream, adam, steps, _watch_points(steps, watch, watch_every))
-        points = state.watch_points
-        schedules = describe(schedule), describe(sharpness)
-        told = () if muon is None else (muon,)
-        settings = (chosen, steps, batch, lr, schedules, lr_scale, betas, precision, device.type, points, *told)
-        keeper = Keeper(checkpoint, checkpoint_every, fingerprint(stack, worlds, settings))
+        settled = (chosen, replace(how, graph=True, together=None), device.type, state.watch_points)
+        keeper = Keeper(checkpoint, checkpoint_every, fingerprint(stack, worlds, settled))
         keeper.load_into(state)
         started = time.perf_counter()
         chunk = 1
         while state.done < steps:
             stop = min(steps, stream.block_end(state.done), state.next_watch(), state.done + chunk)
-            rates = [schedule(i, steps) for i in range(state.done, stop)]
-            sharp = None if sharpness is None else [sharpness(i, steps) for i in range(state.done, stop)]
+            rates = [how.schedule(i, steps) for i in range(state.done, stop)]
+            sharp = None if how.sharpness is None else [how.sharpness(i, steps) for i in range(state.done, stop)]
             state.losses[state.done : stop] = step.run(state.done, rates, sharp)  # the one wait for the device
             _refuse_divergence(state.losses, state.done, stop, chosen)
             now = time.perf_counter()

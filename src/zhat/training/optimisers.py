@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from zhat import _checks
 from zhat.errors import BadInput
+
+if TYPE_CHECKING:
+    from zhat.training.recipe import Recipe
 
 QUINTIC = 3.4445, -4.7750, 2.0315  # jordan2024: brings singular values from (0, 1] to about 1 in few rounds
 
@@ -45,17 +48,14 @@ class Muon:
 
 def make_optimiser(
     parameters: Mapping[str, Tensor],
-    lr: float,
-    betas: tuple[float, float],
-    scales: Mapping[str, float],
+    recipe: Recipe,
     device: torch.device,
-    muon: Muon | None = None,
     matrices: Collection[str] = (),
 ) -> torch.optim.Adam:
-    """Adam over stacked parameters, one group for each learning rate; with `muon`, one more for `matrices`."""
+    """Adam over stacked parameters, one group for each learning rate; with Muon, one more for `matrices`."""
     last = {name.rsplit(".", 1)[-1] for name in parameters}
-    for key, factor in scales.items():
-        _checks.positive(factor, f"lr_scale[{key!r}]")
+    scales, muon = dict(recipe.lr_scale), recipe.muon
+    for key in scales:
         if key not in last:
             raise BadInput(f"`lr_scale` names {key!r}, but the parameters are called {', '.join(sorted(last))}.")
     on_gpu = device.type == "cuda"
@@ -72,13 +72,13 @@ def make_optimiser(
     def rate(value: float) -> Any:
         return torch.tensor(value, device=device) if on_gpu else value
 
-    described = [{"params": tensors, "lr": rate(lr * factor)} for factor, tensors in groups.items()]
+    described = [{"params": tensors, "lr": rate(recipe.lr * factor)} for factor, tensors in groups.items()]
     if muon is None:
-        return torch.optim.Adam(described, lr=lr, betas=betas, fused=True, capturable=on_gpu)
+        return torch.optim.Adam(described, lr=recipe.lr, betas=recipe.betas, fused=True, capturable=on_gpu)
     if not turned:
         raise BadInput("Muon updates weights of linear layers, but the encoder has none to train. Leave `muon` out.")
     described.append({"params": turned, "lr": rate(muon.lr), "muon": muon})
-    return AdamAndMuon(described, lr=lr, betas=betas, fused=True, capturable=on_gpu)
+    return AdamAndMuon(described, lr=recipe.lr, betas=recipe.betas, fused=True, capturable=on_gpu)
 
 
 class AdamAndMuon(torch.optim.Adam):

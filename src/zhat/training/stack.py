@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,11 +13,11 @@ from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.modules.dropout import _DropoutNd
 
 from zhat import randomness
-from zhat.dgp.batch import Batch
+from zhat.dgp.batch import Batch, encoder_input
 from zhat.errors import BadInput
 from zhat.fresh import Fresh, describe
+from zhat.objectives import Objective
 
-Objective = Callable[[Tensor, Batch], Tensor]
 Tensors = Mapping[str, Tensor]
 
 
@@ -43,6 +44,11 @@ class Stack:
             )
             if not isinstance(made, nn.Module):
                 raise BadInput(f"`encoder` must be or make an nn.Module, but it made {describe(made)}.")
+            if len(seeds) > 1 and not getattr(made, "stacks", True):
+                raise BadInput(
+                    f"{type(made).__name__} says that it cannot be stacked, but {len(seeds)} seeds came. "
+                    "Train them one at a time."
+                )
             parts = nn.ModuleDict({"encoder": made})
             judge = randomness.build(objective, seed, "objective") if isinstance(objective, Fresh) else objective
             if isinstance(judge, nn.Module):
@@ -62,13 +68,28 @@ class Stack:
             raise BadInput("the encoder has no parameters, so there is nothing to train.")
         self._template = self._modules[0]
 
-    def refuse_width(self, observed: int) -> None:
-        """Say in a sentence what a matrix product would say in shapes: an encoder for other observations."""
-        first = next((m for m in self._template["encoder"].modules() if m._parameters), None)
-        if isinstance(first, nn.Linear) and first.in_features != observed:
+    def refuse_shape(self, row: tuple[int, ...]) -> None:
+        """Say in a sentence what a product would say in shapes: an encoder for other observations than these rows."""
+        encoder = self._template["encoder"]
+        first = next((m for m in encoder.modules() if m._parameters), None)
+        came, size = "×".join(str(length) for length in row), math.prod(row)
+        if isinstance(first, nn.Conv2d) and (len(row) != 3 or row[0] != first.in_channels):
             raise BadInput(
-                f"the encoder takes {first.in_features} values a row, but the observations have {observed}. "
-                f"Make it for {observed}."
+                f"the encoder takes images of {first.in_channels} channels, but a row of the observations is {came}. "
+                "Give images as (rows, channels, height, width), and make the encoder for their channels."
+            )
+        if not isinstance(first, nn.Linear) or first.in_features == row[-1]:
+            return
+        if len(row) == 1:
+            raise BadInput(
+                f"the encoder takes {first.in_features} values a row, but the observations have {size}. "
+                f"Make it for {size}."
+            )
+        flattens = not isinstance(encoder, nn.Sequential) or any(isinstance(m, nn.Flatten) for m in encoder.modules())
+        if first.in_features != size or not flattens:
+            raise BadInput(
+                f"the encoder takes {first.in_features} values a row, but a row of the observations is {came}. "
+                f"Use an encoder for images such as zhat.encoders.conv, or nn.Flatten() before one for {size} values."
             )
 
     def linear_weights(self) -> tuple[str, ...]:
@@ -95,8 +116,7 @@ class Stack:
         self, parameters: Tensors, buffers: Tensors, rows: Tensors, sharpness: Tensor | None
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of one seed, and the buffers that were assigned anew instead of changed in place."""
-        batch = Batch(**rows)
-        views, n = batch.x.shape[:2]
+        batch = Batch(**{**rows, "x": encoder_input(rows["x"])})
         changed: dict[str, Tensor] = {}
 
         def call(part: str, *arguments: Any) -> Tensor:
@@ -111,7 +131,7 @@ class Stack:
             h = call("encoder", batch.x)
         else:
             h = call("encoder", batch.x.flatten(0, 1))
-            h = h.reshape(views, n, *h.shape[1:])
+            h = h.reshape(*batch.x.shape[:2], *h.shape[1:])
         h = h if sharpness is None else sharpness * h
         if "objective" in self._template:
             loss = call("objective", h, batch)

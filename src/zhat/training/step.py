@@ -146,10 +146,13 @@ def _set_rate(group: dict[str, object], rate: float) -> None:
 
 @contextmanager
 def _products(precision: str) -> Iterator[None]:
-    """The arithmetic of float32 matrix products inside the block."""
-    before = torch.get_float32_matmul_precision()
+    """The arithmetic of float32 matrix products and convolutions inside the block."""
+    cudnn = torch.backends.cudnn
+    before = torch.get_float32_matmul_precision(), cudnn.allow_tf32
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    cudnn.allow_tf32 = precision == "tf32"  # torch's own default is True
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        torch.set_float32_matmul_precision(before[0])
+        cudnn.allow_tf32 = before[1]
