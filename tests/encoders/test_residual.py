@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from tests.training.test_optimisers import HEAD, WORLD
 
+from tests.training.test_optimisers import HEAD, WORLD
 from zhat.dgp import Sphere
 from zhat.encoders import mlp, residual_mlp
 from zhat.errors import BadInput

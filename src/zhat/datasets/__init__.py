@@ -2,6 +2,7 @@
 
 from zhat.datasets.arrays import Arrays, Augmented, GivenPairs, NextRow, SameLabel
 from zhat.datasets.cifar10 import CIFAR10
+from zhat.datasets.kitti_masks import KITTIMasks
 from zhat.datasets.patches import Patches
 from zhat.datasets.place import recorded
 from zhat.datasets.text import CentreWords, Corpus, Windows
@@ -18,4 +19,5 @@ __all__ = [
     "CentreWords",
     "CIFAR10",
     "Patches",
+    "KITTIMasks",
 ]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from zhat import _checks
 from zhat.datasets.place import recorded
-from zhat.errors import BadInput
+from zhat.errors import BadInput, MissingExtra
 
 SIDE = 32
 FOLDER = "cifar10"
@@ -101,8 +101,10 @@ def _binary(path: Path) -> np.ndarray:
 
 def _tiled(path: Path) -> np.ndarray:
     """One picture of many images, line by line."""
-    from PIL import Image
-
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingExtra("Pillow", "images", "reading WebP images") from None
     with Image.open(path) as picture:
         points = np.asarray(picture.convert("RGB"))
     if math.gcd(points.shape[0], SIDE) != SIDE or math.gcd(points.shape[1], SIDE) != SIDE:

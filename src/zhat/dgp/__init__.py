@@ -1,11 +1,12 @@
 """The world: spaces, distributions, mixings and processes that draw latents and show observations."""
 
-from zhat.dgp.batch import Batch
+from zhat.dgp.batch import Batch, encoder_input
 from zhat.dgp.clusters import Clusters
 from zhat.dgp.conditionals import Around, Conditional, VonMisesFisher
 from zhat.dgp.marginals import Distribution, GeneralizedNormal, Laplace, Normal, Uniform
 from zhat.dgp.mixing import AtMost, BestOf, Embedding, InvertibleMLP, Linear, Mixer, Mixing, Orthogonal
 from zhat.dgp.pairs import Pairs
+from zhat.dgp.process import Process, reseeded
 from zhat.dgp.sectors import Sectors
 from zhat.dgp.spaces import Box, Product, Real, Space, Sphere
 
@@ -31,7 +32,10 @@ __all__ = [
     "Embedding",
     "BestOf",
     "AtMost",
+    "Process",
+    "reseeded",
     "Batch",
+    "encoder_input",
     "Pairs",
     "Clusters",
     "Sectors",

@@ -1,10 +1,25 @@
-"""The learner's networks: any `nn.Module` `(…, m) -> (…, k)` will do; these are the papers'."""
+"""The learner's networks: any `nn.Module` `(rows, …) -> (rows, k)` will do; these are the papers'."""
 
+from zhat.encoders.conv import conv
 from zhat.encoders.gpt import GPT
 from zhat.encoders.mlp import mlp
 from zhat.encoders.outputs import OntoBox, OntoSphere, output
 from zhat.encoders.pair import Pair, Towers
 from zhat.encoders.residual import Residual, residual_mlp
+from zhat.encoders.resnet import resnet18
 from zhat.encoders.words import ContextSum
 
-__all__ = ["mlp", "residual_mlp", "Residual", "output", "OntoBox", "OntoSphere", "Pair", "Towers", "ContextSum", "GPT"]
+__all__ = [
+    "mlp",
+    "residual_mlp",
+    "Residual",
+    "conv",
+    "resnet18",
+    "output",
+    "OntoBox",
+    "OntoSphere",
+    "Pair",
+    "Towers",
+    "ContextSum",
+    "GPT",
+]

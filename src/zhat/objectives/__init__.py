@@ -15,9 +15,11 @@ from zhat.objectives.classification import CrossEntropy, InstanceDiscrimination
 from zhat.objectives.contrastive import Dot, InfoNCE, NegativeLp
 from zhat.objectives.each import Each
 from zhat.objectives.language import NegativeSampling, NextWord, WordSoftmax
+from zhat.objectives.objective import Objective
 from zhat.objectives.oracle import Supervised
 
 __all__ = [
+    "Objective",
     "InfoNCE",
     "Dot",
     "NegativeLp",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from torch import Tensor, nn
 
 from zhat.dgp.batch import Batch
 from zhat.errors import BadInput
 from zhat.fresh import Fresh, describe
+from zhat.objectives.objective import Objective
 
 
 class Each(nn.Module):
@@ -24,7 +23,7 @@ class Each(nn.Module):
     Reference: roeder2020, section 5.
     """
 
-    def __init__(self, objective: Callable[[Tensor, Batch], Tensor] | Fresh) -> None:
+    def __init__(self, objective: Objective | Fresh) -> None:
         super().__init__()
         if isinstance(objective, nn.Module):
             raise BadInput(
@@ -35,7 +34,7 @@ class Each(nn.Module):
         self.owned = nn.ModuleList([m for m in made if isinstance(m, nn.Module)])
 
     @property
-    def members(self) -> tuple[Callable[[Tensor, Batch], Tensor], ...]:
+    def members(self) -> tuple[Objective, ...]:
         """The objective of either model."""
         return (*self.plain, *self.owned)
 
