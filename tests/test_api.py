@@ -12,29 +12,30 @@ PUBLIC = {
     "zhat": "__version__ dgp datasets encoders objectives train IdentifiableEncoder Fresh Progress metrics Equivalence "
     "equivalence theory score consistency audit decode runs report testing cite",
     "zhat.dgp": "Space Real Sphere Box Product Distribution Uniform Normal Laplace GeneralizedNormal Conditional "
-    "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Batch Pairs "
-    "Clusters Sectors",
+    "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Process reseeded "
+    "Batch encoder_input Pairs Clusters Sectors",
     "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented recorded Corpus Windows CentreWords CIFAR10 "
-    "Patches",
-    "zhat.encoders": "mlp residual_mlp Residual output OntoBox OntoSphere Pair Towers ContextSum GPT",
-    "zhat.objectives": "InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised InBatchSoftmax "
+    "Patches KITTIMasks",
+    "zhat.encoders": "mlp residual_mlp Residual conv resnet18 output OntoBox OntoSphere Pair Towers ContextSum GPT",
+    "zhat.objectives": "Objective InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised InBatchSoftmax "
     "WordSoftmax NegativeSampling NextWord Canonical Candidates AllLabels InBatch Vocabulary Each "
     "from_arrays from_torch from_sklearn from_huggingface "
     "from_log_bilinear from_noise_contrastive from_metric_learning from_contrastive",
     "zhat.kernels": "pairwise_logsumexp hidden_layers last_layer can_normalise normalised_layer",
-    "zhat.metrics": "Moments ALIGNABLE Alignment align Agreement r2 pearson spearman Recovery linear_r2 mcc profile "
-    "singular_values distance_from_orthogonal Similarity CCA SVCCA PWCCA CKA Procrustes similarities "
-    "linear_r2_both_ways consistency divergence Factor dci mig sap",
-    "zhat.training": "train Run Constant Cosine Plateau Annealed Muon",
-    "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Table Sweep Family Model "
-    "Compared WordsAgree LayersAgree pretrained Paper "
-    "Reading Trained HeadToVectors OffScale HeadOffScale Alike LeastAlike Chance FirstComponents LinearR2 TwoRoads",
+    "zhat.metrics": "Measure Moments ALIGNABLE Alignment align Agreement r2 pearson spearman Recovery Padded "
+    "linear_r2 mcc profile singular_values distance_from_orthogonal Similarity CCA SVCCA PWCCA CKA Procrustes "
+    "similarities linear_r2_both_ways consistency divergence Factor dci mig sap",
+    "zhat.training": "train Run Recipe Constant Cosine Plateau Annealed Muon",
+    "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Part Paper Against Latents "
+    "Factors Twin Peers Judge Evidence Verdicts Along WordsAgree LayersAgree Model pretrained Reading Trained "
+    "HeadToVectors OffScale HeadOffScale Alike LeastAlike Chance FirstComponents LinearR2 TwoRoads",
     "zhat.audit": "audit examine audit_all examine_all gathered audit_models Examined Embeddings embeddings joined "
     "Adapter adapt read_adapter Gate read_gate decode",
     "zhat.papers": "names paper",
     "zhat.theory": "predict check_head diversity compare_models Theorem THEOREMS",
     "zhat.report": "write render write_comparison write_audit write_decode",
-    "zhat.testing": "check_space check_distribution check_conditional check_mixing check_objective check_metric",
+    "zhat.testing": "check_space check_distribution check_conditional check_mixing check_process "
+    "check_encoder check_objective check_metric",
 }
 
 
@@ -52,7 +53,7 @@ def test_unknown_names_are_refused_like_everywhere():
 
 
 def test_import_is_quick_because_heavy_modules_load_late():
-    heavy = "torch numpy scipy sklearn matplotlib rich typer"
+    heavy = "torch numpy scipy sklearn rich typer"
     code = f"import sys, zhat; print(*[m for m in '{heavy}'.split() if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == ""

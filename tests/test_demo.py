@@ -18,7 +18,7 @@ def test_the_demo_keeps_its_promise(tmp_path):
         assert record.learned[ORTHOGONAL].value >= 0.98
         assert record.raw[AFFINE].value < 0.9
         assert record.learned[AFFINE].chance < 0.05
-    assert told[-1][0] == DEMO.budget("demo").steps
+    assert told[-1][0] == DEMO.budget("demo").recipe.steps
     assert (tmp_path / "report.html").stat().st_size > 20_000
     assert from_json((tmp_path / "results.json").read_text()) == records
     assert json.loads((tmp_path / "results.json").read_text())[0]["kind"] == "Record"

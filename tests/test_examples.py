@@ -11,6 +11,7 @@ ROOT = Path(__file__).parent.parent
 WORDS = {
     "did_it_recover.py": "every condition holds",
     "your_own_arrays.py": "MCC",
+    "your_own_images.py": "page: ",
     "your_own_world.py": "affine",
     "many_seeds.py": "7 R2",
     "a_table_of_a_paper.py": "T2.3",

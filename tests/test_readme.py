@@ -47,6 +47,7 @@ def test_the_contributing_recipes_run():
     exec(
         "from dataclasses import dataclass\nimport torch\nfrom torch.nn import functional as F\n"
         "from zhat import testing\nfrom zhat.dgp import Real\nfrom zhat.metrics import Recovery, spearman\n"
+        "from zhat.datasets import NextRow\nfrom zhat.encoders import conv\n"
         "from zhat.equivalence import COMPONENTWISE\n",
         names,
     )

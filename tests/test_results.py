@@ -25,16 +25,17 @@ def record():
     profile = Profile((score(), score(0.7, LINEAR)))
     about = {"process": "Pairs(…)", "note": "ẑ"}
     return Record(
-        "a run",
-        3,
-        about,
-        {"torch": "2.13"},
-        1.5,
-        prediction("yes"),
-        profile,
-        profile,
-        Curve((1,), (2.0,)),
-        picture,
+        name="a run",
+        seed=3,
+        settings=about,
+        provenance={"torch": "2.13"},
+        seconds=1.5,
+        curve=Curve((1,), (2.0,)),
+        stack=(3,),
+        prediction=prediction("yes"),
+        raw=profile,
+        learned=profile,
+        picture=picture,
     )
 
 

@@ -5,10 +5,23 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from zhat import testing
-from zhat.dgp import Normal, Orthogonal, Real, Sphere, Uniform
+from zhat.datasets import NextRow
+from zhat.dgp import (
+    Batch,
+    InvertibleMLP,
+    Normal,
+    Orthogonal,
+    Pairs,
+    Real,
+    Sphere,
+    Uniform,
+    VonMisesFisher,
+)
+from zhat.encoders import conv, mlp
 from zhat.equivalence import AFFINE, IDENTITY, LINEAR
 from zhat.metrics import Recovery
 
@@ -183,3 +196,96 @@ def test_a_metric_that_misses_a_lost_latent_is_found():
 
     refuses(testing.check_metric, Best(Recovery(AFFINE, **FAST), AFFINE), "lost to a duplicate")
     assert math.isfinite(Recovery(AFFINE, **FAST)(torch.randn(50, 2), torch.randn(50, 2)).value)
+
+
+# --- processes and encoders
+
+
+class Wandering:
+    """Images of a dot, with its place as latents."""
+
+    views = 2
+    seed = 0
+    labels = 5
+
+    def __init__(self, **wrong):
+        self.wrong = wrong
+
+    def sample(self, n, *, generator):
+        z = torch.rand(2, n, 2, generator=generator)
+        x = (z.sum(-1)[..., None, None, None] * torch.ones(1, 4, 4) * 100).to(torch.uint8)
+        label = torch.randint(5, (n,), generator=generator)
+        return Batch(**({"x": x, "z": z, "label": label} | {k: f(x, z, label) for k, f in self.wrong.items()}))
+
+
+def test_a_process_of_images_passes():
+    testing.check_process(Wandering())
+    testing.check_process(Pairs(Uniform(Sphere(3)), VonMisesFisher(5.0), InvertibleMLP()))
+    later = NextRow(torch.rand(40, 3))
+    testing.check_process(NextRow(torch.rand(50, 3), z=torch.rand(50, 2), held_out=later))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"x": lambda x, z, label: x[:1]}, "says views=2, but hands over x of"),
+        ({"x": lambda x, z, label: torch.rand(x.shape)}, "uses torch's global random state"),
+        ({"x": lambda x, z, label: torch.zeros(x.shape)}, "draws the same from different generators"),
+        ({"z": lambda x, z, label: z[:, :3]}, "latents for 32 rows"),
+        ({"z": lambda x, z, label: z / 0}, "latents that are not finite"),
+        ({"label": lambda x, z, label: label + 3}, "says labels=5, but hands over others"),
+        ({"label": lambda x, z, label: label.float()}, "not whole numbers"),
+    ],
+)
+def test_a_process_that_breaks_a_promise_is_named(wrong, sentence):
+    with pytest.raises(AssertionError, match=sentence):
+        testing.check_process(Wandering(**wrong))
+
+
+def test_a_process_that_holds_nothing_out_is_named():
+    process = Wandering()
+    process.held_out = process
+    with pytest.raises(AssertionError, match="holds nothing out"):
+        testing.check_process(process)
+
+
+class Leaking(nn.Linear):
+    def forward(self, x):
+        h = super().forward(x)
+        return h - h.mean(0)
+
+
+class Counting(nn.Linear):
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return super().forward(x) + self.calls
+
+
+class Frozen(nn.Linear):
+    def forward(self, x):
+        return super().forward(x).detach() + 0 * self.weight.sum()
+
+
+def test_our_encoders_pass():
+    rows = torch.rand(6, 4, generator=torch.Generator().manual_seed(0))
+    for encoder in (mlp(4, 2, widths=(8,), seed=0), mlp(4, 3, widths=(8,), onto=Sphere(3), seed=0)):
+        testing.check_encoder(encoder, rows)
+    images = torch.randint(256, (6, 1, 32, 32), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
+    testing.check_encoder(conv((1, 32, 32), 3, widths=(4, 4), top=8, seed=0), images)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "sentence"),
+    [
+        (Leaking(4, 2), "depend on the other rows"),
+        (Counting(4, 2), "different values for the same rows"),
+        (Frozen(4, 2), "does not depend on its parameters"),
+        (nn.Sequential(nn.Linear(4, 6), nn.Unflatten(1, (2, 3))), r"not \(rows, k\)"),
+        (nn.Identity(), "has nothing to train"),
+    ],
+)
+def test_an_encoder_that_breaks_a_promise_is_named(encoder, sentence):
+    with pytest.raises(AssertionError, match=sentence):
+        testing.check_encoder(encoder, torch.rand(6, 4, generator=torch.Generator().manual_seed(0)))

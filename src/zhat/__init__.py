@@ -19,8 +19,8 @@ from zhat._version import __version__
 
 if TYPE_CHECKING:
     from zhat import audit, datasets, dgp, encoders, equivalence, metrics, objectives, report, runs, testing, theory
-    from zhat.audit import decode
     from zhat.citing import cite
+    from zhat.decoding import decode
     from zhat.equivalence import Equivalence
     from zhat.estimator import IdentifiableEncoder
     from zhat.experiment import score
@@ -55,7 +55,7 @@ __all__ = [
 
 _FROM = {
     "consistency": "zhat.metrics",
-    "decode": "zhat.audit",
+    "decode": "zhat.decoding",
     "train": "zhat.training",
     "IdentifiableEncoder": "zhat.estimator",
     "Fresh": "zhat.fresh",

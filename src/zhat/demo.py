@@ -13,7 +13,7 @@ from zhat.experiment import Budget, Row, run
 from zhat.fresh import Fresh
 from zhat.objectives import InfoNCE
 from zhat.results import Record, to_json
-from zhat.training import Annealed, Cosine
+from zhat.training import Annealed, Recipe
 
 DEMO = Row(
     name="demo",
@@ -21,7 +21,7 @@ DEMO = Row(
     process=Pairs(Uniform(Sphere(5)), VonMisesFisher(20.0), InvertibleMLP(layers=3)),
     encoder=Fresh(mlp, 5, 5, widths=(128, 128, 128), onto=Sphere(5)),
     objective=InfoNCE(temperature=1 / 20),
-    budgets=(Budget("demo", steps=1500, batch=512, lr=3e-3, schedule=Cosine(), sharpness=Annealed(0.5)),),
+    budgets=(Budget("demo", Recipe(1500, 512, 3e-3, sharpness=Annealed(0.5))),),
 )
 
 

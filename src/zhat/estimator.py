@@ -13,14 +13,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from zhat import _checks
 from zhat.datasets import Arrays, Augmented, GivenPairs, NextRow, SameLabel
-from zhat.dgp.spaces import Space, Sphere
+from zhat.dgp import Process, Space, Sphere
 from zhat.encoders import mlp
 from zhat.errors import BadInput, UnknownName
 from zhat.fresh import Fresh
 from zhat.objectives import CrossEntropy, InfoNCE, InstanceDiscrimination, NegativeLp
 from zhat.progress import Progress
 from zhat.training import train
-from zhat.training.stream import Process
 
 OBJECTIVES = ("infonce", "lp", "instance", "cross-entropy")
 PAIRS = ("auto", "next row", "same label", "given", "none")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from itertools import groupby
+from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console, Group
@@ -13,7 +13,7 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table
 from rich.text import Text
 
-from zhat.results import FamilyResult, RowResult, SweepResult, TableResult
+from zhat.results import Measured, PartResult
 
 
 class Progress:
@@ -69,7 +69,7 @@ class Growing:
         self.now = ""
         self.trained = 0  # steps of this process in rows that are done
         self.current: tuple[str, int, int, float] | None = None
-        self.result: TableResult | SweepResult | FamilyResult | None = None
+        self.result: PartResult | None = None
         self.finished: set[str] = set()
         self.live = Live(console=console, refresh_per_second=4, transient=True, get_renderable=self._drawn)
 
@@ -94,7 +94,7 @@ class Growing:
         self.trained += current[1]
         self.finished.add(current[0])
 
-    def grown(self, result: TableResult | SweepResult | FamilyResult) -> None:
+    def grown(self, result: PartResult) -> None:
         """A row is finished."""
         before = set() if self.result is None else {r.name for r in self.result.rows}
         self.result = result
@@ -102,7 +102,7 @@ class Growing:
         if not self.console.is_terminal:
             for row in result.rows:
                 if row.name not in before:
-                    said = f"{row.learned} {row.learned.verdict}" if isinstance(row, RowResult) else "finished"
+                    said = "finished" if row.learned is None else f"{row.learned} {row.learned.verdict}".strip()
                     self.console.print(f"{row.name}: {said} ({row.seconds:.0f} s)", highlight=False)
 
     def _left(self) -> float | None:
@@ -144,41 +144,51 @@ def _place(x: float) -> str:
 _COLOURS = {"reproduced": "green", "exceeded": "green", "missed": "red"}
 
 
-def compared(result: TableResult | SweepResult | FamilyResult) -> Table:
-    """Published and measured side by side, within 80 columns."""
-    if isinstance(result, FamilyResult):
-        return _agreed(result)
-    table = Table(title=f"{result.paper}, {result.label}: {result.score} in percent, budget {result.budget}")
-    is_table = isinstance(result, TableResult)
-    names = (
-        ["row", "published", "ours", "diff", "held out", "verdict"] if is_table else ["point", "x", "ours", "held out"]
-    )
-    for name in (*names, "time"):
-        table.add_column(name, justify="left" if name in ("row", "point", "verdict") else "right", no_wrap=True)
-    for i, row in enumerate(result.rows):
-        ours, published = row.learned, row.learned.published
-        held_out = f"{sum(ours.held_out) / len(ours.held_out):.2f}"
-        if isinstance(result, TableResult):
-            difference = f"{ours.mean - published.mean:+.2f}" if published else ""
-            colour = _COLOURS.get(ours.verdict, "none")
-            verdict = f"[{colour}]{ours.verdict}[/{colour}]"
-            middle = [str(published or ""), str(ours), difference, held_out, verdict]
-        else:
-            middle = [_place(result.x[i]), str(ours), held_out]
-        table.add_row(row.name, *middle, clock(row.seconds))
+def compared(result: PartResult) -> Table:
+    """Published and measured side by side, within 80 columns; of models, how alike they are."""
+    found = result.judgement.agreements
+    unit = " in percent" if any(row.learned for row in result.rows) else ""
+    title = f"{result.paper}, {result.label}: {result.score}{unit}, budget {result.budget}"
+    if found:
+        shown = [a for a in found if a.shown]
+        columns = {
+            "of": [a.group for a in shown],
+            "what": [a.what for a in shown],
+            "ours": [f"{a.mean:.3f}" for a in shown],
+            "chance": [f"{a.chance:.3f}" for a in shown],
+        }
+    else:
+        columns = _columns(result)
+    table = Table(title=title)
+    for name, cells in columns.items():
+        if any(cells):
+            left = name in ("row", "verdict", "of", "what")
+            table.add_column(name, justify="left" if left else "right", no_wrap=name not in ("of", "what"))
+    for line in zip(*(cells for cells in columns.values() if any(cells)), strict=True):
+        table.add_row(*line)
     return table
 
 
-def _agreed(result: FamilyResult) -> Table:
-    """How alike the models of a family are; the models themselves while they are not all finished."""
-    table = Table(title=f"{result.paper}, {result.label}: {result.score}, budget {result.budget}")
-    for name in ("of", "what", "ours", "chance") if result.agreements else ("model", "held-out loss", "time"):
-        table.add_column(name, justify="left" if name in ("of", "what", "model") else "right")
-    for _, group in groupby(result.agreements, lambda a: a.group):
-        found = list(group)
-        for a in found[:: 4 if len(found) > 6 else 1]:  # of many layers every fourth
-            table.add_row(a.group, a.name, f"{a.mean:.3f}", f"{a.chance:.3f}")
-    if not result.agreements:
-        for model in result.rows:
-            table.add_row(model.name, "" if model.loss is None else f"{model.loss:.3f}", clock(model.seconds))
-    return table
+def _columns(result: PartResult) -> dict[str, list[str]]:
+    """The cells of every row by the name of their column; a column without content is left out."""
+    axis, rows = result.judgement.axis, result.rows
+
+    def of(cell: Callable[[Measured], str]) -> list[str]:
+        return ["" if row.learned is None else cell(row.learned) for row in rows]
+
+    def verdict(ours: Measured) -> str:
+        colour = _COLOURS.get(ours.verdict)
+        return f"[{colour}]{ours.verdict}[/{colour}]" if colour else ""
+
+    readings = dict.fromkeys(name for row in rows if row.learned is None for name in row.readings)
+    return {
+        "row": [row.name for row in rows],
+        "x": [] if axis is None else [_place(x) for x in axis.values],
+        "published": of(lambda ours: str(ours.published or "")),
+        "ours": of(str),
+        "diff": of(lambda ours: f"{ours.mean - ours.published.mean:+.2f}" if ours.published and not axis else ""),
+        "held out": of(lambda ours: f"{ours.held_out_mean:.2f}"),
+        "verdict": of(verdict),
+        **{name: [str(row.readings.get(name, "")) for row in rows] for name in readings},
+        "time": [clock(row.seconds) for row in rows],
+    }

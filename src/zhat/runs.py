@@ -38,12 +38,12 @@ from torch import nn
 from zhat._files import let_others_read, make_folder, sync
 from zhat._version import __version__
 from zhat.errors import BadInput, CorruptRun
-from zhat.results import Curve, ModelRecord, Record, from_json, to_json
+from zhat.results import Curve, Record, from_json, to_json
 
 _FILES = ("curve.jsonl", "score.json", "encoder.safetensors", "objective.safetensors")
 
 
-def write(folder: Path, record: Record | ModelRecord, encoder: nn.Module | None, objective: object = None) -> Path:
+def write(folder: Path, record: Record, encoder: nn.Module | None, objective: object = None) -> Path:
     """Write a finished run; a folder that already exists is left as it is.
 
     Args:
@@ -90,28 +90,10 @@ def write(folder: Path, record: Record | ModelRecord, encoder: nn.Module | None,
 
 def read(folder: Path) -> Record:
     """The record of a finished run, its files checked."""
-    kept = _read(folder)
-    if not isinstance(kept, Record):
-        raise BadInput(
-            f"{folder} holds a model that is compared with others of its family, so it has no page of its own. Give "
-            "the results.json of zhat reproduce."
-        )
-    return kept
-
-
-def read_model(folder: Path) -> ModelRecord:
-    """The record of a finished model of a family, its files checked."""
-    kept = _read(folder)
-    if not isinstance(kept, ModelRecord):
-        raise BadInput(f"{folder} holds a run whose latents are known, not a model of a family. Use zhat.runs.read.")
-    return kept
-
-
-def _read(folder: Path) -> Record | ModelRecord:
     verify(folder)
     about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     kept = from_json((folder / "score.json").read_text(encoding="utf-8"))
-    if not isinstance(kept, Record | ModelRecord):
+    if not isinstance(kept, Record):
         raise CorruptRun(f"{folder / 'score.json'} holds no record of a run.")
     lines = (folder / "curve.jsonl").read_text(encoding="utf-8").splitlines()
     curve = _curve_from([json.loads(line) for line in lines])

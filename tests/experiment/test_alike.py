@@ -12,15 +12,17 @@ from zhat.equivalence import AFFINE, LINEAR
 from zhat.errors import BadInput, TooFewRows
 from zhat.experiment import (
     Alike,
+    Along,
     Budget,
     Chance,
     FirstComponents,
     LeastAlike,
     LinearR2,
+    Part,
     Reading,
     Row,
-    Sweep,
     Trained,
+    Twin,
     TwoRoads,
     reproduce,
     run,
@@ -31,8 +33,9 @@ from zhat.objectives import CrossEntropy, Each, InBatchSoftmax
 from zhat.report import render
 from zhat.report.comparison import markdown, page
 from zhat.results import from_json, to_json
+from zhat.training import Constant, Recipe
 
-SHORT = Budget("short", steps=20, batch=64, lr=1e-2, seeds=2, batches=1, rows=256, profile_rows=256)
+SHORT = Budget("short", Recipe(20, 64, 1e-2, Constant()), seeds=2, batches=1, rows=256, profile_rows=256)
 ROW = Row(
     name="pairs",
     title="pairs of classifiers",
@@ -40,6 +43,7 @@ ROW = Row(
     encoder=Fresh(Pair, Fresh(mlp, 2, 2, widths=(8,))),
     objective=Fresh(Each, Fresh(CrossEntropy, 2, 5)),
     budgets=(SHORT,),
+    against=Twin(),
     readings=(
         Reading("chance", Chance()),
         Reading("least", LeastAlike()),
@@ -82,20 +86,22 @@ def claim(x, scores):
 
 
 def figure(row, second):
-    return Sweep(
+    return Part(
         paper="roeder2020",
         label="Figure 9",
         caption="a figure for tests",
         measure=CCA(),
         score="mean CCA",
         rows=(row,),
-        x=(1.0,),
-        x_name="x",
-        mark=1.5,
-        mark_name="middle",
-        second=second,
-        second_name="what the second axis shows",
-        claim=claim,
+        judge=Along(
+            x=(1.0,),
+            name="x",
+            mark=1.5,
+            mark_name="middle",
+            second=second,
+            second_name="what the second axis shows",
+            claim=claim,
+        ),
     )
 
 
@@ -160,27 +166,27 @@ def test_rows_without_latents_are_scored_on_what_was_kept_from_training(recorded
 
 def test_a_figure_of_pairs_shows_their_agreement_and_an_aligned_coordinate(classifiers):
     result, _ = classifiers
-    assert result.holds is True
+    assert result.judgement.holds is True
     assert len(result.rows[0].aligned) == 128
     assert len(result.rows[0].aligned[0]) == 2
     assert from_json(to_json(result)) == result
     assert "least" in markdown(result)
     html = page(result)
     assert "Mean CCA while training." in html
-    assert "First coordinate of one model of seed 0" in html
+    assert "First coordinate of the truth against its estimate" in html
 
 
 def test_a_reading_may_be_the_second_curve_and_has_to_meet_the_claim_as_well(recorded):
     result, _ = recorded
-    assert result.second == (result.rows[0].readings["g"].mean / 100,)
-    assert result.claim.startswith("mean CCA: it begins at ")
-    assert "; what the second axis shows: it begins at " in result.claim
+    assert result.judgement.axis.second == (result.rows[0].readings["g"].mean / 100,)
+    assert result.judgement.claim.startswith("mean CCA: it begins at ")
+    assert "; what the second axis shows: it begins at " in result.judgement.claim
 
 
 def test_the_page_of_a_pair_speaks_of_two_models(classifiers):
     html = render([zhat.runs.read(folder) for folder in classifiers[1]])
     assert "Are two models of the same world the same" in html
-    assert "The two models of seed 0" in html
+    assert "The first model's features and what came back (seed 0)" in html.replace("&#39;", "'")
     assert "raw observations" not in html
 
 
@@ -191,10 +197,10 @@ def test_too_few_rows_are_refused_before_training(tmp_path):
 
 def test_mistakes_get_a_sentence(tmp_path):
     alone = replace(ROW, encoder=Fresh(mlp, 2, 2, widths=(8,)), objective=Fresh(CrossEntropy, 2, 5), readings=())
-    with pytest.raises(Exception, match="compares two models, but the encoder is no Pair"):
+    with pytest.raises(BadInput, match="two models are compared, but Sequential is no Pair"):
         run(alone, SHORT, seeds=(0,), out=tmp_path, measure=CCA())
     trained = Trained(mlp(2, 2, widths=(8,)), None, Sectors(5), 100, "cpu")
-    with pytest.raises(BadInput, match="this reading compares two models, but the encoder is no Pair"):
+    with pytest.raises(BadInput, match="two models are compared, but Sequential is no Pair"):
         LinearR2(of=1)(trained)
     few = Fresh(Each, Fresh(CrossEntropy, 2, 2))()
     with pytest.raises(BadInput, match="no set of labels has an invertible L in both heads"):

@@ -1,19 +1,22 @@
+import shutil
 from dataclasses import replace
 
 import pytest
 import torch
 
 import zhat
+from zhat.datasets import NextRow
 from zhat.demo import DEMO
 from zhat.dgp import Embedding, InvertibleMLP, Pairs, Sphere, Uniform, VonMisesFisher
 from zhat.encoders import mlp
 from zhat.equivalence import AFFINE, ORTHOGONAL
 from zhat.errors import BadInput, RunFailed, TooFewRows, UnknownName
-from zhat.experiment import Budget, Row, run
-from zhat.experiment.running import seconds_per_step
+from zhat.experiment import Budget, Factors, Row, run
+from zhat.experiment.running import seconds_per_step, stacks
 from zhat.fresh import Fresh
 from zhat.metrics import Recovery
 from zhat.objectives import InfoNCE
+from zhat.training import Constant, Recipe
 
 ROW = Row(
     name="tiny",
@@ -22,8 +25,8 @@ ROW = Row(
     encoder=Fresh(mlp, 3, 3, widths=(8,), onto=Sphere(3)),
     objective=InfoNCE(temperature=0.1),
     budgets=(
-        Budget("short", steps=20, batch=64, lr=1e-2, rows=200, batches=2, profile_rows=200),
-        Budget("shorter", steps=10, batch=64, lr=1e-2, profile_rows=200),
+        Budget("short", Recipe(20, 64, 1e-2, Constant()), rows=200, batches=2, profile_rows=200),
+        Budget("shorter", Recipe(10, 64, 1e-2, Constant()), profile_rows=200),
     ),
 )
 SHORT = ROW.budget("short")
@@ -110,7 +113,7 @@ def test_a_collapsed_seed_fails_the_run_and_the_others_are_kept(tmp_path):
             return self.alive * self.inner(x)
 
     row = replace(ROW, encoder=Fresh(Dead), objective=InfoNCE())
-    Dead.made = -1  # one is made to look at its shape
+    Dead.made = -2  # two are made to look at sizes and shapes
     with pytest.raises(RunFailed, match="a trained encoder has no score. seed 1: `h` is constant in 3 of 3 columns"):
         run(row, SHORT, seeds=(0, 1, 2), out=tmp_path)
     assert [p.name for p in zhat.runs.scan(tmp_path)] == ["seed-0", "seed-2"]
@@ -151,3 +154,55 @@ def test_seeds_that_do_not_fit_one_stack_are_trained_one_after_the_other(tmp_pat
     assert apart[0].seconds != apart[1].seconds
     for one, other in zip(together, apart, strict=True):
         assert one.learned[AFFINE].value == pytest.approx(other.learned[AFFINE].value, abs=1e-3)
+
+
+def test_a_seed_that_is_missing_from_a_finished_stack_is_trained_with_its_stack(tmp_path):
+    first = run(ROW, SHORT, seeds=(0, 1, 2), out=tmp_path)
+    home = tmp_path / ROW.folder(SHORT)
+    shutil.rmtree(home / "seed-1")
+    assert stacks(ROW, SHORT, (0, 1), tmp_path) == [(0, 1, 2)]
+    again = run(ROW, SHORT, seeds=(0, 1, 2), out=tmp_path)
+    assert again[1].learned == first[1].learned  # to the last digit: alone, rounding would differ
+    assert again[1].curve == first[1].curve
+    assert again[0] == first[0]
+    assert again[1].stack == (0, 1, 2)
+
+
+def test_a_kill_between_two_folders_goes_on_from_the_checkpoint_of_the_stack(tmp_path, monkeypatch):
+    whole = run(ROW, SHORT, seeds=(0, 1), out=tmp_path / "whole")
+    write = zhat.runs.write
+
+    def killed(folder, *args):
+        if folder.name == "seed-1":
+            raise KeyboardInterrupt
+        return write(folder, *args)
+
+    monkeypatch.setattr("zhat.runs.write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(ROW, SHORT, seeds=(0, 1), out=tmp_path / "killed")
+    home = tmp_path / "killed" / ROW.folder(SHORT)
+    assert sorted(p.name.split("-")[0] for p in home.iterdir()) == ["checkpoint", "seed"]
+    monkeypatch.setattr("zhat.runs.write", write)
+    told = []
+    after = run(ROW, SHORT, seeds=(0, 1), out=tmp_path / "killed", progress=lambda *now: told.append(now))
+    assert told == []  # nothing was trained again
+    assert after[1].learned == whole[1].learned
+    assert sorted(p.name for p in home.iterdir()) == ["seed-0", "seed-1"]
+
+
+def test_seeds_that_nobody_began_make_a_stack_of_their_own(tmp_path):
+    run(ROW, SHORT, seeds=(0, 1), out=tmp_path)
+    assert stacks(ROW, SHORT, (0, 1, 2, 3), tmp_path) == [(2, 3)]
+    two = replace(SHORT, recipe=replace(SHORT.recipe, together=2))
+    assert stacks(ROW, two, range(5), tmp_path) == [(0, 1), (2, 3), (4,)]
+
+
+def test_recorded_rows_that_are_no_dataclass_can_be_the_process_of_a_row(tmp_path):
+    z = torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
+    x = torch.cat([z, z.tanh()], 1)
+    recorded = NextRow(x, z=z)
+    row = Row("own", "own rows", recorded, Fresh(mlp, 4, 2, widths=(8,)), InfoNCE(), ROW.budgets, against=Factors())
+    (record,) = run(row, SHORT, seeds=(1,), out=tmp_path, measure=Recovery(AFFINE))
+    assert record.sides.truth == "the known factors"
+    assert record.raw[AFFINE].value == pytest.approx(1, abs=1e-4)
+    assert record.by_paper.held_out is True

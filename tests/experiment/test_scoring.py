@@ -5,7 +5,7 @@ import zhat
 from zhat.dgp import Around, Box, Laplace, Orthogonal, Pairs, Sphere, Uniform, VonMisesFisher
 from zhat.equivalence import AFFINE, ORTHOGONAL
 from zhat.errors import BadInput
-from zhat.experiment.scoring import averaged, represent
+from zhat.experiment.scoring import PROJECTED, Raw, averaged, latents_and_observations, represent
 from zhat.metrics import Recovery
 
 SPHERE = Pairs(Uniform(Sphere(4)), VonMisesFisher(10.0), Orthogonal())
@@ -52,9 +52,26 @@ def test_the_papers_score_is_the_mean_over_batches_of_fresh_rows():
             return torch.sign(x)
 
     measure = Recovery(AFFINE, holdout=0)
-    one = [averaged(measure, Bent(), SPHERE, batches=1, rows=500, device="cpu").value]
-    many = averaged(measure, Bent(), SPHERE, batches=10, rows=500, device="cpu")
+    rows = [latents_and_observations(SPHERE, 500, 100 + i, "cpu") for i in range(10)]
+    pairs = [(z, represent(Bent(), x)) for z, x in rows]
+    one = [averaged(measure, pairs[:1]).value]
+    many = averaged(measure, pairs)
     assert many.n == 5000
     assert many.low is None
     assert many.value == pytest.approx(one[0], abs=0.05)
     assert sum(many.per_latent) / 4 == pytest.approx(many.value)
+
+
+def test_images_are_scored_through_a_fixed_projection_and_narrow_rows_as_they_are():
+    images = torch.randint(0, 256, (20, 3, 16, 16), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    seen = represent(Raw(), images)
+    assert seen.shape == (20, PROJECTED)
+    assert torch.equal(seen, represent(Raw(), images))
+    rows = torch.randn(20, 5)
+    assert torch.equal(represent(Raw(), rows), rows)
+
+
+def test_a_projection_keeps_what_an_affine_map_can_read():
+    z = torch.randn(2000, 2, generator=torch.Generator().manual_seed(0))
+    wide = z @ torch.randn(2, 900, generator=torch.Generator().manual_seed(1))
+    assert Recovery(AFFINE)(z, represent(Raw(), wide)).value == pytest.approx(1, abs=1e-4)

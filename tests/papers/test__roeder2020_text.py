@@ -4,21 +4,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.test_cli import zhat
 
+from tests.test_cli import zhat
 from zhat import papers
-from zhat.experiment import Family
 from zhat.results import from_json
 
 PAPER = papers.paper("roeder2020")
-FAMILIES = {part.label: part for part in PAPER.parts if isinstance(part, Family)}
+FAMILIES = {part.label: part for part in PAPER.parts if part.measure is None}
 
 
 def test_the_figures_of_text_are_declared_with_what_was_read_off_the_notebook():
-    assert {"Figure 1", "Figure 4"} <= set(FAMILIES)
-    published = dict(FAMILIES["Figure 4"].compare.published)
+    assert set(FAMILIES) == {"Figure 1", "Figure 4"}
+    published = dict(FAMILIES["Figure 4"].judge.published)
     assert {k: round(sum(means), 2) for k, means in published.items()} == {16: 3.08, 64: 2.91, 256: 2.50, 768: 2.11}
-    pairs = FAMILIES["Figure 4"].compare.twice
+    pairs = FAMILIES["Figure 4"].judge.twice
     assert len(pairs) == 6
     assert (0, 3) not in pairs  # the notebook never compares small and extra large
     assert pairs.count((0, 2)) == 2
@@ -55,7 +54,7 @@ def test_the_command_draws_figure_1(novels, tmp_path, monkeypatch):
     assert "The claim is not judged: budget smoke only tries the machinery." in shown.output
     folder = tmp_path / "out" / "roeder2020" / "figure-1" / "smoke+W2"
     assert {p.name for p in folder.iterdir()} == {"results.json", "table.md", "table.tex", "report.html", "figure.svg"}
-    assert len(from_json((folder / "results.json").read_text()).agreements) == 2
+    assert len(from_json((folder / "results.json").read_text()).judgement.agreements) == 2
     again = zhat("report", str(folder / "results.json"))
     assert again.exit_code == 0, again.output
     wrong = zhat("reproduce", "roeder2020", "--figure", "1", "--models", "gpt2,gpt2-medium")

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from zhat import cli, papers, randomness, runs
 from zhat.citing import keys
-from zhat.dgp import VonMisesFisher
+from zhat.dgp import VonMisesFisher, reseeded
 from zhat.equivalence import AFFINE
 from zhat.experiment import run
 from zhat.experiment.scoring import latents_and_observations, represent
@@ -19,10 +19,12 @@ from zhat.metrics import Recovery
 from zhat.papers import _reizinger2024_figures as figures
 from zhat.papers import reizinger2024 as here
 from zhat.theory import predict
-from zhat.training import train
+from zhat.training import Recipe, train
 
 PAPER = papers.paper("reizinger2024")
-ROWS = {row.name: row for table in PAPER.tables for row in table.rows}
+TABLES = [part for part in PAPER.parts if part.label.startswith("Table")]
+FIGURES = [part for part in PAPER.parts if part.label.startswith("Figure")]
+ROWS = {row.name: row for table in TABLES for row in table.rows}
 
 
 def published(table, kind, name=None):
@@ -84,8 +86,9 @@ def test_settings_are_those_the_tables_name():
     assert int((ROWS["R3.7"].process.class_counts > 0).sum()) == 1000
     assert all(row.process.by_class for row in here.TABLE_3.rows)
     paper = ROWS["R2.1o"].budget("paper")
-    assert (paper.steps, paper.batch, paper.lr, paper.seeds, paper.rows) == (50_000, 1024, 1e-3, 5, 4096)
-    assert ROWS["R2.2o"].budget("paper").steps == 97 * 50_000
+    how = paper.recipe
+    assert (how.steps, how.batch, how.lr, paper.seeds, paper.rows) == (50_000, 1024, 1e-3, 5, 4096)
+    assert ROWS["R2.2o"].budget("paper").recipe.steps == 97 * 50_000
 
 
 def test_the_encoder_has_the_papers_size():
@@ -96,7 +99,7 @@ def test_the_encoder_has_the_papers_size():
 
 
 def test_rows_that_share_a_training_have_the_same_settings():
-    for table in PAPER.tables:
+    for table in TABLES:
         for row in table.rows:
             for budget in ("paper", "fast", "smoke"):
                 row.budget(budget)
@@ -120,7 +123,8 @@ def test_theory_speaks_of_every_row_and_names_what_the_paper_marks_as_broken():
         broken[name] = [a.condition for a in prediction.answers if a.holds == "no"]
     fails = {name for name, conditions in broken.items() if conditions}
     marked = {"R2.13a", "R2.14a", "R3.7", "R3.12", "R3.13"}
-    assert fails == {"R2.13o", "R2.14o", *marked, *(f"{name}p" for name in marked)}
+    ours = {"R2.6o"}  # ten classes cannot fix a rotation in five dimensions, which the paper does not mark
+    assert fails == {"R2.13o", "R2.14o", *ours, *marked, *(f"{name}p" for name in marked)}
     assert broken["R3.7"] == ["labels equally frequent"]
     assert broken["R2.13o"] == ["von Mises-Fisher conditional"]
 
@@ -130,8 +134,8 @@ def test_every_part_is_found_by_its_number_and_cited():
     assert [p.label for p in PAPER.numbered("figure", "5")] == ["Figure 5a", "Figure 5b", "Figure 5c", "Figure 5d"]
     assert [p.label for p in PAPER.numbered("figure", "6b")] == ["Figure 6b"]
     assert PAPER.numbered("table", "3") == (here.TABLE_3,)
-    for figure in PAPER.figures:
-        assert len(figure.rows) == len(figure.x)
+    for figure in FIGURES:
+        assert len(figure.rows) == len(figure.judge.x)
         assert "ours" in figure.caption
 
 
@@ -151,7 +155,7 @@ def test_the_second_axes_of_the_figures_are_what_they_say():
 
 
 def test_claims_can_hold_and_can_fail():
-    falls, rises = figures.FIGURE_5D.claim, figures.FIGURE_4A.claim
+    falls, rises = figures.FIGURE_5D.judge.claim, figures.FIGURE_4A.judge.claim
     assert falls((1, 2, 3), (90.0, 80.0, 70.0))[0]
     assert not falls((1, 2, 3), (70.0, 80.0, 90.0))[0]
     assert not falls((1, 2, 3), (90.0, 90.0, 90.0))[0]
@@ -159,15 +163,15 @@ def test_claims_can_hold_and_can_fail():
         True,
         "R2 goes from 70.0% to 90.0% as the shape goes from Laplace to normal",
     )
-    assert figures.FIGURE_6A.claim(figures.NOISES, (99, 99, 99, 98, 95, 80, 5))[0]
-    assert not figures.FIGURE_6A.claim(figures.NOISES, (99, 99, 99, 98, 70, 60, 5))[0]
-    assert figures.FIGURE_5A.claim((1, 2), (99.0, 60.0))[0]
-    assert not figures.FIGURE_5C.claim((1, 2), (99.0, 60.0))[0]
+    assert figures.FIGURE_6A.judge.claim(figures.NOISES, (99, 99, 99, 98, 95, 80, 5))[0]
+    assert not figures.FIGURE_6A.judge.claim(figures.NOISES, (99, 99, 99, 98, 70, 60, 5))[0]
+    assert figures.FIGURE_5A.judge.claim((1, 2), (99.0, 60.0))[0]
+    assert not figures.FIGURE_5C.judge.claim((1, 2), (99.0, 60.0))[0]
 
 
 def test_a_hundred_thousand_labels_take_a_training_step(tmp_path):
     row = ROWS["R2.2o"]
-    short = replace(row.budget("smoke"), steps=2, batch=64)
+    short = replace(row.budget("smoke"), recipe=Recipe(2, 64))
     (record,) = run(row, short, seeds=(0,), out=tmp_path, measure=row.measure)
     assert record.curve.loss[0] == pytest.approx(math.log(100_000), rel=0.3)
     assert set(record.readings) == {"R2 w", "MAE z", "MAE w", "MAE z, relative (%)"}
@@ -178,10 +182,13 @@ def test_a_hundred_thousand_labels_take_a_training_step(tmp_path):
 
 
 def test_worlds_of_a_row_differ_by_seed_only():
-    process = ROWS["R5.2a"].process
-    batch = process.sample(10, generator=randomness.generator(0, "test"))
-    assert torch.isfinite(batch.x).all()
-    assert process.seed == 0
+    one, same, other = (reseeded(ROWS["R5.2a"].process, seed) for seed in (0, 0, 1))
+    first, again, second = (w.sample(10, generator=randomness.generator(0, "test")) for w in (one, same, other))
+    assert torch.equal(first.x, again.x)
+    assert torch.equal(one.cluster_vectors, same.cluster_vectors)
+    assert not torch.equal(one.cluster_vectors, other.cluster_vectors)
+    assert not torch.equal(first.x, second.x)
+    assert replace(other, seed=0) == one
 
 
 @pytest.mark.slow
@@ -217,10 +224,7 @@ def test_at_concentration_50_our_way_is_ahead_from_the_start_and_the_papers_lose
         z, x = latents_and_observations(world, 8192, 1, "cpu")
         budget = row.budget("fast" if name.endswith("p") else "paper")
         narrow = Fresh(row.encoder.make, *row.encoder.args, **dict(row.encoder.kwargs), widths=(100,) * 4)
-        trained = train(
-            narrow, world, row.objective, steps=300, batch=512, lr=budget.lr, schedule=budget.schedule,
-            lr_scale=dict(budget.lr_scale), muon=budget.muon, seed=100,
-        )  # fmt: skip
+        trained = train(narrow, world, row.objective, budget.recipe.on("cpu"), steps=300, batch=512, seed=100)
         explained[name] = Recovery(AFFINE, repeats=0, shuffles=0)(z, represent(trained.encoder, x)).value
     linear = Recovery(AFFINE, repeats=0, shuffles=0)(z, x).value
     assert explained["R3.10"] < linear - 0.3

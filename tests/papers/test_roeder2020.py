@@ -1,13 +1,14 @@
 from dataclasses import replace
 
 import pytest
-from tests.datasets.test_cifar10 import pictures, publish
 from typer.testing import CliRunner
 
+from tests.datasets.test_cifar10 import pictures, publish
 from zhat import cli, papers
 from zhat.experiment import run
 from zhat.papers import roeder2020
 from zhat.theory import predict
+from zhat.training import Recipe
 
 ROWS = [(part, row) for part in roeder2020.PAPER.parts for row in part.rows]
 
@@ -39,7 +40,7 @@ def test_theory_promises_agreement_in_the_variant_exactly_up_to_the_limit(m):
 
 
 def test_the_claim_asks_for_the_level_and_for_the_fall():
-    x = roeder2020.FIGURE_2.x
+    x = roeder2020.FIGURE_2.judge.x
     claim = roeder2020.falls_past_the_limit
     assert claim(x, (99.9, 99.9, 99.8, 99.5, 99.2, 96.0, 82.0, 75.0)) == (
         True,
@@ -53,7 +54,7 @@ def test_the_claim_asks_for_the_level_and_for_the_fall():
 @pytest.mark.parametrize("name", ["F2v.18"])
 def test_rows_train_for_two_steps(name, tmp_path):
     (part, row), *_ = (pair for pair in ROWS if pair[1].name == name)
-    budget = replace(row.budget("smoke"), steps=2, batch=32, rows=512, profile_rows=512)
+    budget = replace(row.budget("smoke"), recipe=Recipe(2, 32), rows=512, profile_rows=512)
     (record,) = run(row, budget, seeds=(0,), out=tmp_path, measure=part.measure)
     assert 0 < record.by_paper.value < 1
     assert set(record.readings) == {reading.name for reading in row.readings}
@@ -63,10 +64,10 @@ def test_figure_3_has_five_pairs_of_two_networks_and_one_panel_for_each_claim():
     paper = papers.paper("roeder2020")
     assert [p.label for p in paper.numbered("figure", "3")] == ["Figure 3b", "Figure 3c", "Figure 3d"]
     for part in paper.numbered("figure", "3"):
-        assert len(part.rows) == len(part.x)
+        assert len(part.rows) == len(part.judge.x)
         assert {row.budget("fast").seeds for row in part.rows} == {5}
     assert [row.process.images.images for row in roeder2020.FIGURE_3C.rows] == list(roeder2020.SIZES)
-    assert [row.budget("fast").steps for row in roeder2020.FIGURE_3B.rows] == [300, 1000, 3000, 10_000]
+    assert [row.budget("fast").recipe.steps for row in roeder2020.FIGURE_3B.rows] == [300, 1000, 3000, 10_000]
     # The setting that all panels share is one setting.
     shared = roeder2020.FIGURE_3B.rows[-1], roeder2020.FIGURE_3C.rows[-1], roeder2020.FIGURE_3D.rows[1]
     assert len({str(row.settings(row.budget("paper"))) for row in shared}) == 1
@@ -87,7 +88,7 @@ def test_a_row_of_figure_3_trains_on_images_of_the_same_form(tmp_path, monkeypat
     publish(tmp_path / "cifar10", pictures(1500, seed=1), "test")
     monkeypatch.setenv("ZHAT_DATA", str(tmp_path))
     row = roeder2020.FIGURE_3C.row("F3c.1")
-    budget = replace(row.budget("smoke"), steps=2, batch=16, rows=1300, profile_rows=1300)
+    budget = replace(row.budget("smoke"), recipe=Recipe(2, 16), rows=1300, profile_rows=1300)
     (record,) = run(row, budget, seeds=(0,), out=tmp_path / "runs", measure=roeder2020.FIGURE_3C.measure)
     assert 0 < record.by_paper.value < 1
     assert record.readings["mean CCA of g"][0] != record.by_paper.value

@@ -6,8 +6,8 @@ import subprocess
 
 import numpy as np
 import pytest
-from tests.audit.test_verdict import planted
 
+from tests.audit.test_verdict import planted
 from zhat.audit import audit, audit_all
 from zhat.equivalence import ORTHOGONAL
 from zhat.report import write_audit

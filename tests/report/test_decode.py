@@ -2,8 +2,8 @@ import re
 from dataclasses import replace
 
 import numpy as np
-from tests.audit.test_decoded import planted
 
+from tests.decoding.test_decoded import planted
 from zhat.audit import decode
 from zhat.report import write_decode
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from tests.test_results import prediction, record
 
+from tests.test_results import prediction, record
 from zhat import report
 from zhat.equivalence import AFFINE
 from zhat.errors import BadInput
@@ -30,7 +30,7 @@ def test_the_page_holds_what_the_issue_asks_for():
         "Up to which class of maps?",
         "What theory asks for",
         "Learning",
-        "Latents and what came back",
+        "The latents and what came back",
         "Singular values",
         "|Correlation|",
         "Settings and provenance",

@@ -42,7 +42,10 @@ def check(
     affinely. Of two heads: the diversity condition of each and the linear map between the models, from heads alone and,
     with the features of the same rows, from features alone. Of a row of a paper: every condition, judged on its world.
     """
+    import numpy as np
+
     from zhat import papers, theory
+    from zhat.files import read_npy
     from zhat.results import to_json
 
     heads, rows = head or [], features or []
@@ -63,25 +66,8 @@ def check(
         )
     checked: Any
     if len(heads) == 2:
-        checked = theory.compare_models(
-            *(_array(path) for path in heads), *(_array(path, mapped=True) for path in rows)
-        )
+        checked = theory.compare_models(*(read_npy(path, "one array") for path in (*heads, *rows)))
     else:
-        checked = theory.check_head(_array(heads[0]), None if labels is None else _array(labels))
+        given = [None if path is None else np.array(read_npy(path, "one array")) for path in (heads[0], labels)]
+        checked = theory.check_head(*given)
     print(to_json(checked) if json else checked)
-
-
-def _array(path: Path, *, mapped: bool = False) -> Any:
-    """The array in a .npy file, or one that is read from the file as it is used; nothing is unpickled."""
-    import numpy as np
-
-    try:
-        found = np.load(path, allow_pickle=False, mmap_mode="r" if mapped else None)
-    except (ValueError, EOFError) as error:
-        raise BadInput(
-            f"{path} must hold one array as numpy.save writes it, but it cannot be read ({error})."
-        ) from None
-    if not isinstance(found, np.ndarray):
-        found.close()
-        raise BadInput(f"{path} must hold one array, but it is an archive of several. Save one with numpy.save.")
-    return found

@@ -53,14 +53,14 @@ def decode(
     Each factor is fitted on half of the rows and read on the other half, with an interval, a chance level from shuffled
     rows, and a p-value corrected for the number of factors.
     """
-    from zhat import audit as room
+    from zhat import decoding
     from zhat import report as pages
     from zhat.results import to_json
 
     if ids is not None and len(ids) > 2:
         raise BadInput(f"--ids is given once or twice, but {len(ids)} came.")
     wanted = _numbered_names("--require", require)
-    result = room.decode(
+    result = decoding.decode(
         h,
         factors,
         types=dict(_named("--type", each) for each in type_ or ()),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,6 +28,7 @@ def demo(
     from zhat.demo import DEMO
     from zhat.demo import demo as run_demo
     from zhat.progress import Progress
+    from zhat.results import across
     from zhat.theory import predict
 
     _checks.count(seeds, "--seeds")
@@ -40,21 +40,14 @@ def demo(
     table = Table()
     for name in ("up to", "raw x", "learned h", "95% interval", "chance"):
         table.add_column(name, justify="left" if name == "up to" else "right", no_wrap=True)
-    prediction = records[0].prediction
-    for score in records[0].learned:
-        learned = [r.learned[score.up_to] for r in records]
-        raw = statistics.fmean(r.raw[score.up_to].value for r in records if r.raw is not None)
-        low = min(s.low for s in learned if s.low is not None)
-        high = max(s.high for s in learned if s.high is not None)
-        chance = statistics.fmean(s.chance for s in learned if s.chance is not None)
-        predicted = prediction is not None and prediction.up_to is score.up_to
+    for found in across(records):
         table.add_row(
-            f"{score.up_to}{' *' if predicted else ''}",
-            f"{raw:.3f}",
-            f"{statistics.fmean(s.value for s in learned):.3f}",
-            escape(f"[{low:.3f}, {high:.3f}]"),
-            f"{chance:.3f}",
-            style="bold" if predicted else None,
+            f"{found.up_to}{' *' if found.predicted else ''}",
+            f"{found.raw_mean:.3f}",
+            f"{found.mean:.3f}",
+            escape(f"[{found.low:.3f}, {found.high:.3f}]"),
+            f"{found.chance:.3f}",
+            style="bold" if found.predicted else None,
         )
     console.print(table)
     console.print(_caption(records), style="dim", highlight=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -13,62 +14,17 @@ from rich.table import Table
 from zhat.cli.door import app, door
 from zhat.errors import BadInput, UnknownName
 
-ROOMS = {
-    "spaces": ("zhat.dgp", ("Real", "Sphere", "Box", "Product")),
-    "marginals": ("zhat.dgp", ("Uniform", "Normal", "Laplace", "GeneralizedNormal")),
-    "conditionals": ("zhat.dgp", ("VonMisesFisher", "Around")),
-    "mixings": ("zhat.dgp", ("InvertibleMLP", "Linear", "Orthogonal", "Embedding")),
-    "processes": ("zhat.dgp", ("Pairs", "Clusters", "Sectors")),
-    "datasets": (
-        "zhat.datasets",
-        (
-            *("Arrays", "NextRow", "SameLabel", "GivenPairs", "Augmented"),
-            *("Corpus", "Windows", "CentreWords", "CIFAR10", "Patches"),
-        ),
-    ),
-    "encoders": ("zhat.encoders", ("mlp", "Pair", "Towers", "ContextSum", "GPT")),
-    "objectives": (
-        "zhat.objectives",
-        (
-            *("InfoNCE", "InBatchSoftmax", "CrossEntropy", "InstanceDiscrimination", "Supervised", "Each"),
-            *("WordSoftmax", "NegativeSampling", "NextWord"),
-        ),
-    ),
-    "canonical": (
-        "zhat.objectives",
-        (
-            *("Canonical", "AllLabels", "InBatch", "Vocabulary"),
-            *("from_arrays", "from_torch", "from_sklearn", "from_huggingface"),
-            *("from_log_bilinear", "from_noise_contrastive", "from_metric_learning", "from_contrastive"),
-        ),
-    ),
-    "metrics": (
-        "zhat.metrics",
-        (
-            *("Recovery", "linear_r2", "mcc", "profile", "singular_values", "distance_from_orthogonal"),
-            *(
-                "CCA",
-                "SVCCA",
-                "PWCCA",
-                "CKA",
-                "Procrustes",
-                "similarities",
-                "linear_r2_both_ways",
-                "consistency",
-                "dci",
-                "mig",
-                "sap",
-            ),
-        ),
-    ),
-    "audit": (
-        "zhat.audit",
-        (
-            *("audit", "examine", "audit_all", "examine_all", "audit_models", "embeddings", "adapt", "Adapter", "Gate"),
-            "decode",
-        ),
-    ),
-    "estimators": ("zhat", ("IdentifiableEncoder",)),
+KINDS = {  # a kind is what a room exports from some of its modules; all of them where none is named
+    "spaces": ("zhat.dgp", ("spaces",)),
+    "marginals": ("zhat.dgp", ("marginals",)),
+    "conditionals": ("zhat.dgp", ("conditionals",)),
+    "mixings": ("zhat.dgp", ("mixing",)),
+    "processes": ("zhat.dgp", ("pairs", "clusters", "sectors")),
+    "datasets": ("zhat.datasets", ()),
+    "encoders": ("zhat.encoders", ()),
+    "objectives": ("zhat.objectives", ()),
+    "metrics": ("zhat.metrics", ()),
+    "audit": ("zhat.audit", ()),
     "theorems": ("zhat.theory", ()),
     "classes": ("zhat.equivalence", ()),
 }
@@ -92,81 +48,77 @@ def list_(
     if kind in papers.names():
         _list_paper(papers.paper(kind), device, console)
         return
-    if kind is not None and kind not in (*ROOMS, "papers"):
-        raise UnknownName("kind", kind, (*ROOMS, "papers", *papers.names()))
+    if kind is not None and kind not in (*KINDS, "papers"):
+        raise UnknownName("kind", kind, (*KINDS, "papers", *papers.names()))
     if kind in (None, "papers"):
-        shown = Table(title="papers (zhat reproduce)", title_justify="left", show_header=False, box=None)
-        for name in papers.names():
-            shown.add_row(f"[bold]{name}[/bold]", papers.paper(name).title)
-        console.print(shown, highlight=False)
-        console.print()
-    for name, (module, members) in ROOMS.items():
-        if kind not in (None, name):
-            continue
-        room = import_module(module)
-        table = Table(
-            title=f"{name} ({module})",
-            title_justify="left",
-            show_header=False,
-            box=None,
-            padding=(0, 2, 0, 0),
-        )
-        table.add_column(no_wrap=True, style="bold")
-        table.add_column()
-        if name == "classes":
-            for up_to in room.Equivalence:
-                table.add_row(up_to.name, up_to.meaning)
-        elif name == "theorems":
-            for theorem in room.THEOREMS:
-                table.add_row(f"{theorem.cite}, {theorem.name}", f"up to {theorem.conclusion}")
-        for member in members:
-            doc = (getattr(room, member).__doc__ or "").strip().splitlines()[0]
-            table.add_row(member, escape(doc))
-        console.print(table, highlight=False)
-        console.print()
+        _print("papers (zhat reproduce)", [(name, papers.paper(name).title) for name in papers.names()], console)
+    for name, (module, _) in KINDS.items():
+        if kind in (None, name):
+            _print(f"{name} ({module})", _members(name), console)
+
+
+def _members(kind: str) -> list[tuple[str, str]]:
+    """What there is of a kind, each with the first sentence about it."""
+    from zhat.equivalence import Equivalence
+    from zhat.theory import THEOREMS
+
+    if kind == "classes":
+        return [(up_to.name, up_to.meaning) for up_to in Equivalence]
+    if kind == "theorems":
+        return [(f"{theorem.cite}, {theorem.name}", f"up to {theorem.conclusion}") for theorem in THEOREMS]
+    package, modules = KINDS[kind]
+    room = import_module(package)
+    found = []
+    for name in room.__all__:
+        member = getattr(room, name)
+        home = getattr(member, "__module__", "")
+        named = not modules or home.rpartition(".")[2] in modules
+        if callable(member) and home.startswith("zhat.") and named and not getattr(member, "_is_protocol", False):
+            found.append((name, (member.__doc__ or "").strip().splitlines()[0]))
+    return found
+
+
+def _print(title: str, lines: list[tuple[str, str]], console: Console) -> None:
+    table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
+    for name, said in lines:
+        table.add_row(name, escape(said))
+    console.print(table, highlight=False)
+    console.print()
 
 
 def _list_paper(paper: Any, device: str, console: Console) -> None:
     import torch
 
-    from zhat.experiment import Family
+    from zhat import _checks
 
-    where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else str(_checks.device(device))
     console.print(f"[bold]{paper.key}[/bold]: {paper.title}", highlight=False)
     measured: dict[Any, float | None] = {}
     for part in paper.parts:
-        if isinstance(part, Family):
-            _list_family(part, console)
-            continue
-        times: dict[str, dict[str, float | None]] = {}
-        needed = part.needed(part.rows)
+        needed, budgets = part.needed(part.rows), [budget.name for budget in part.rows[0].budgets]
+        table = Table(title=f"{part.label}, {part.score}", title_justify="left")
+        for name in ("row", "setting", "published", *budgets):
+            right = name not in ("row", "setting")
+            table.add_column(name, no_wrap=name != "setting", justify="right" if right else "left")
+        total: dict[str, list[float | None]] = {name: [] for name in budgets}
         with console.status(f"measuring a few steps of {part.label} on {where}"):
             for row in needed:
+                spent = {}
                 for budget in row.budgets:
-                    key = (row.encoder, row.objective, budget.batch, budget.precision)
-                    if key not in measured:
-                        measured[key] = _step_time(row, budget, where)
-                    step = measured[key]
-                    times.setdefault(row.name, {})[budget.name] = step and step * budget.steps * budget.seeds
-        budgets = [budget.name for budget in part.rows[0].budgets]
-        table = Table(title=f"{part.label}, {part.score} in percent", title_justify="left")
-        table.add_column("row", no_wrap=True)
-        table.add_column("setting")
-        table.add_column("published", no_wrap=True, justify="right")
-        for name in budgets:
-            table.add_column(name, no_wrap=True, justify="right")
-        for row in needed:
-            spent = [_told(times[row.name].get(name)) for name in budgets]
-            table.add_row(row.name, escape(row.title), str(row.published or "–"), *spent)
-        every = {name: [each.get(name) for each in times.values()] for name in budgets}
-        total = ["–" if None in found else _told(sum(t for t in found if t)) for found in every.values()]
-        table.add_section()
-        table.add_row("", "all", "", *total)
+                    seconds = None if part.measure is None else _seconds(row, budget, where, measured)
+                    total[budget.name].append(seconds)
+                    steps = f"{budget.seeds} x {budget.recipe.steps:,} steps"
+                    spent[budget.name] = steps if part.measure is None else _told(seconds)
+                shown = (spent.get(name, "–") for name in budgets)
+                table.add_row(row.name, escape(row.title), str(row.published or "–"), *shown)
+        if part.measure is not None:
+            table.add_section()
+            sums = (None if None in found else sum(t or 0.0 for t in found) for found in total.values())
+            table.add_row("", "all", "", *(_told(seconds) for seconds in sums))
         console.print(table, highlight=False)
-    timed = [part for part in paper.parts if not isinstance(part, Family)]
-    if not timed:
-        return
-    seeds = ", ".join(f"{b.name} {b.seeds}" for b in timed[0].rows[0].budgets)
+    seeds = ", ".join(f"{b.name} {b.seeds}" for b in paper.parts[0].rows[0].budgets)
     console.print(
         f"Training time on {where}, one seed's measured step times the seeds of the budget ({seeds});\n"
         "seeds that share a GPU take less. – : recorded data that is not here, or a network too large to try on a CPU.",
@@ -175,27 +127,23 @@ def _list_paper(paper: Any, device: str, console: Console) -> None:
     )
 
 
-def _list_family(part: Any, console: Console) -> None:
-    """The models of a figure and how many steps each is trained; they read recorded data, which may not be here."""
-    budgets = [budget.name for budget in part.rows[0].budgets]
-    table = Table(title=f"{part.label}, {part.score}", title_justify="left")
-    for name in ("row", "setting", *budgets):
-        table.add_column(name, no_wrap=name in ("row", *budgets), justify="right" if name in budgets else "left")
-    for row in part.rows:
-        told = [f"{b.seeds} x {b.steps:,} steps" for b in row.budgets]
-        table.add_row(row.name, escape(row.title), *told)
-    console.print(table, highlight=False)
+def _seconds(row: Any, budget: Any, where: str, measured: dict[Any, float | None]) -> float | None:
+    """Training time of a row; what a step costs is measured once for equal networks, losses and recipes."""
+    from zhat.training import Constant
+
+    key = (row.encoder, row.objective, replace(budget.recipe, steps=1, schedule=Constant(), sharpness=None))
+    if key not in measured:
+        measured[key] = _step_time(row, budget, where)
+    step = measured[key]
+    return None if step is None else float(step * budget.recipe.steps * budget.seeds)
 
 
 def _step_time(row: Any, budget: Any, where: str) -> float | None:
     """Seconds of one step; None where it cannot be measured here."""
-    import torch
-
     from zhat.experiment import seconds_per_step
+    from zhat.experiment.running import parameters
 
-    with torch.device("meta"):  # shapes without memory
-        large = sum(p.numel() for p in row.encoder().parameters()) > 2**26
-    if large and where == "cpu":
+    if parameters(row) > 2**26 and where == "cpu":
         return None
     try:
         return seconds_per_step(row, budget, seeds=1, device=where)

@@ -49,10 +49,9 @@ def reproduce(
     """
     import torch
 
-    from zhat import experiment, papers
+    from zhat import _checks, experiment, papers
     from zhat.progress import Growing, clock, compared
     from zhat.report import write_comparison
-    from zhat.report.comparison import summary
 
     found = papers.paper(paper)
     if table is not None and figure is not None:
@@ -64,6 +63,8 @@ def reproduce(
         _lies_in(data)
     if models is not None:
         parts = _given(parts, models)
+    if seeds is not None:
+        _checks.count(seeds, "--seeds")
     if not (train or resume):
         raise BadInput("--no-resume trains rows again, and --no-train trains none. Give one of them.")
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
@@ -74,10 +75,7 @@ def reproduce(
         needed = part.needed(tuple(part.row(name) for name in rows))
         if not resume:
             experiment.forget(part, needed, budget, out / "runs")
-        if isinstance(part, experiment.Family):
-            steps = part.steps(needed, budget, seeds)
-        else:
-            steps = {r.name: r.budget(budget).steps for r in needed}
+        steps = {r.name: _steps(r.budget(budget), seeds) for r in needed}
         asked = [Path(name).name for name in models.split(",")] if models is not None else [*rows] if row else []
         folder = out / paper / part.name / "+".join((budget, *asked))
         result = None
@@ -103,7 +101,7 @@ def reproduce(
             continue
         assert result is not None, "a table has at least one row"
         console.print(compared(result))
-        console.print(summary(result), highlight=False)
+        console.print(result.summary, highlight=False)
         console.print(f"Training took {clock(result.seconds)}. Page: {files['html']}", highlight=False, soft_wrap=True)
     if len(empty) == len(parts):
         raise empty[0]
@@ -128,11 +126,16 @@ def _lies_in(data: Path) -> None:
 
 def _given(parts: Any, models: str) -> Any:
     """The one figure asked for, drawn of models that the user has."""
-    from zhat.experiment import Family
-
-    if len(parts) != 1 or not isinstance(parts[0], Family):
+    if len(parts) != 1:
         raise BadInput("--models needs one figure that compares models, for instance: roeder2020 --figure 4.")
-    return (parts[0].given([name.strip() for name in models.split(",")]),)
+    return (parts[0].given(tuple(name.strip() for name in models.split(","))),)
+
+
+def _steps(budget: Any, seeds: int | None) -> int:
+    """Training steps of a row: as many times as there are stacks of seeds, where their size is known beforehand."""
+    count = budget.seeds if seeds is None else seeds
+    together = budget.recipe.together or count
+    return int(budget.recipe.steps * -(-count // together))
 
 
 def holding(parts: Any, rows: list[str]) -> Any:
@@ -142,6 +145,15 @@ def holding(parts: Any, rows: list[str]) -> Any:
         if name not in known:
             raise UnknownName("row", name, known)
     return tuple(part for part in parts if any(r.name in rows for r in part.rows))
+
+
+def _share_cores(processes: int) -> None:
+    """Give each process its share of the cores; more threads than cores wait for each other most of the time."""
+    import os
+
+    import torch
+
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // processes))
 
 
 @contextmanager
@@ -156,7 +168,8 @@ def _executor(where: str | None) -> Iterator[Any]:
         from multiprocessing import get_context
 
         try:
-            with ProcessPoolExecutor(int(rest), mp_context=get_context("spawn")) as pool:
+            spawn, n = get_context("spawn"), int(rest)
+            with ProcessPoolExecutor(n, mp_context=spawn, initializer=_share_cores, initargs=(n,)) as pool:
                 yield pool
         except BrokenExecutor:
             raise RunFailed(
@@ -194,11 +207,11 @@ def report(
     """Write the HTML page of finished runs, or page and tables of a reproduced table or figure."""
     from zhat import report as pages
     from zhat import runs
-    from zhat.results import FamilyResult, SweepResult, TableResult, from_json
+    from zhat.results import PartResult, from_json
 
     if run.is_file():
         result = from_json(run.read_text(encoding="utf-8", errors="replace"))
-        if not isinstance(result, TableResult | SweepResult | FamilyResult):
+        if not isinstance(result, PartResult):
             raise BadInput(f"{run} holds no table or figure of a paper. Give a results.json of zhat reproduce.")
         print(pages.write_comparison(result, out or run.parent)["html"])
         return

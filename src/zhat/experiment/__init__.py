@@ -1,13 +1,14 @@
 """From a setting to records and tables: declare rows, train what is missing, set it beside the published numbers."""
 
-from zhat.experiment.agreeing import LayersAgree, WordsAgree, pretrained
+from zhat.experiment.against import Against, Factors, Latents, Peers, Twin
 from zhat.experiment.alike import Alike, Chance, FirstComponents, LeastAlike, LinearR2, TwoRoads
-from zhat.experiment.family import Compared, Family, Model
+from zhat.experiment.judges import Along, Evidence, Judge, Verdicts, verdict
+from zhat.experiment.peers import LayersAgree, Model, WordsAgree, pretrained
 from zhat.experiment.readings import HeadOffScale, HeadToVectors, OffScale, Reading, Trained
-from zhat.experiment.reproducing import forget, reproduce, verdict
+from zhat.experiment.reproducing import forget, reproduce
 from zhat.experiment.running import run, seconds_per_step
 from zhat.experiment.scoring import score
-from zhat.experiment.settings import Budget, Paper, Row, Sweep, Table
+from zhat.experiment.settings import Budget, Paper, Part, Row
 
 __all__ = [
     "score",
@@ -18,15 +19,21 @@ __all__ = [
     "seconds_per_step",
     "Budget",
     "Row",
-    "Table",
-    "Sweep",
-    "Family",
-    "Model",
-    "Compared",
+    "Part",
+    "Paper",
+    "Against",
+    "Latents",
+    "Factors",
+    "Twin",
+    "Peers",
+    "Judge",
+    "Evidence",
+    "Verdicts",
+    "Along",
     "WordsAgree",
     "LayersAgree",
+    "Model",
     "pretrained",
-    "Paper",
     "Reading",
     "Trained",
     "HeadToVectors",

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from zhat.encoders import Pair
 from zhat.errors import BadInput
+from zhat.experiment.against import two_models
 from zhat.experiment.readings import Trained
-from zhat.experiment.scoring import alike, two_models
 from zhat.metrics import CCA, SVCCA, linear_r2_both_ways
-from zhat.results import Score
 from zhat.theory import compare_models
 
 
@@ -29,19 +27,19 @@ class Alike:
 
     def __call__(self, trained: Trained) -> tuple[float, float]:
         """In sample as in the paper, and held out."""
-        by_paper, held_out = _alike(trained, self.view)
-        return by_paper.value, held_out.value
+        pair = _models(trained, self.view)
+        return CCA()(*pair, shuffles=0).value, CCA().held_out(*pair).value
 
 
 @dataclass(frozen=True)
 class Chance:
     """Mean CCA of the two models of a pair when the rows of one are shuffled: what few rows give for free."""
 
-    def __call__(self, trained: Trained) -> tuple[float, float]:
-        """The same number twice."""
-        score, _ = _alike(trained)
-        assert score.chance is not None, "CCA shuffles by default"
-        return score.chance, score.chance
+    def __call__(self, trained: Trained) -> float:
+        """The chance level."""
+        chance = CCA()(*_models(trained)).chance
+        assert chance is not None, "CCA shuffles by default"
+        return chance
 
 
 @dataclass(frozen=True)
@@ -50,8 +48,8 @@ class LeastAlike:
 
     def __call__(self, trained: Trained) -> tuple[float, float]:
         """In sample, and held out."""
-        by_paper, held_out = (min(score.per_latent) for score in _alike(trained))
-        return by_paper, held_out
+        pair = _models(trained)
+        return min(CCA()(*pair, shuffles=0).per_latent), min(CCA().held_out(*pair).per_latent)
 
 
 @dataclass(frozen=True)
@@ -64,11 +62,9 @@ class FirstComponents:
 
     components: int
 
-    def __call__(self, trained: Trained) -> tuple[float, float]:
-        """The same number twice: read on the rows it is fitted on."""
-        one, _, two = _models(trained)
-        value = SVCCA(self.components)(one, two, shuffles=0).value
-        return value, value
+    def __call__(self, trained: Trained) -> float:
+        """Read on the rows it is fitted on."""
+        return SVCCA(self.components)(*_models(trained), shuffles=0).value
 
 
 @dataclass(frozen=True)
@@ -81,11 +77,9 @@ class LinearR2:
 
     of: int
 
-    def __call__(self, trained: Trained) -> tuple[float, float]:
-        """The same number twice: held out in any case."""
-        one, _, two = _models(trained)
-        value = linear_r2_both_ways(one, two)[self.of - 1].value
-        return value, value
+    def __call__(self, trained: Trained) -> float:
+        """Held out in any case."""
+        return linear_r2_both_ways(*_models(trained))[self.of - 1].value
 
 
 @dataclass(frozen=True)
@@ -95,21 +89,16 @@ class TwoRoads:
     Reference: roeder2020, Theorem 1; `zhat.theory.compare_models`.
     """
 
-    def __call__(self, trained: Trained) -> tuple[float, float]:
-        """The same number twice."""
-        one, _, two = _models(trained)
+    def __call__(self, trained: Trained) -> float:
+        """The distance between the two maps, relative to the second."""
+        one, two = _models(trained)
         first, second = (member.head.detach() for member in trained.objective.members)
         apart = compare_models(first, second, one, two).disagreement
         if apart is None:
             raise BadInput("no set of labels has an invertible L in both heads, so there is no map to compare.")
-        return apart, apart
+        return apart
 
 
-def _alike(trained: Trained, view: int = 0) -> tuple[Score, Score]:
-    return alike(CCA(), trained.encoder, trained.world, rows=trained.rows, device=trained.device, view=view)
-
-
-def _models(trained: Trained) -> tuple[Tensor, Tensor, Tensor]:
-    if not isinstance(trained.encoder, Pair):
-        raise BadInput("this reading compares two models, but the encoder is no Pair. Use Fresh(Pair, Fresh(mlp, …)).")
-    return two_models(trained.encoder, trained.world, trained.rows, 100, trained.device)
+def _models(trained: Trained, view: int = 0) -> tuple[Tensor, Tensor]:
+    """What either model makes of the rows that the paper's score is read on."""
+    return two_models(trained.encoder, trained.world, trained.rows, 100, trained.device, view=view)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from zhat.dgp import Clusters, Process
 from zhat.equivalence import AFFINE, Equivalence
 from zhat.errors import BadInput
 from zhat.experiment.scoring import latents_and_observations, represent
@@ -30,7 +31,7 @@ class Trained:
 
     encoder: nn.Module
     objective: Any
-    world: Any
+    world: Process
     rows: int
     device: torch.device | str
 
@@ -41,14 +42,15 @@ class Reading:
 
     Attributes:
         name: column of the table, for instance "R2 w".
-        read: the number by the paper's protocol, and ours; None is the row's score, beside another published number.
+        read: the number by the paper's protocol, and ours where that differs; None is the row's score, beside another
+            published number.
         published: what the paper prints.
         in_percent: whether it is a share, shown in percent and judged like the score; otherwise it is an error, shown
             as it is, and the less the better.
     """
 
     name: str
-    read: Callable[[Trained], tuple[float, float]] | None
+    read: Callable[[Trained], float | tuple[float, float]] | None
     published: Published | None = None
     in_percent: bool = True
 
@@ -124,27 +126,26 @@ class HeadOffScale:
     Reference: reizinger2024, MAE of Tables 2 and 5, column w.
     """
 
-    def __call__(self, trained: Trained) -> tuple[float, float]:
-        """The same number twice: every label is used."""
+    def __call__(self, trained: Trained) -> float:
+        """The distance; every label is used."""
         rows, vectors, classes = _head(trained)
-        value = distance_from_orthogonal(vectors[classes], rows)
-        return value, value
+        return distance_from_orthogonal(vectors[classes], rows)
 
 
 def _head(trained: Trained) -> tuple[Tensor, Tensor, Tensor]:
     """Rows of the head `(labels, dim)`, cluster vectors `(classes, d)`, and the class of each label, on the CPU."""
     head, world = getattr(trained.objective, "head", None), trained.world
-    vectors = getattr(world, "cluster_vectors", None)
-    if head is None or vectors is None:
+    if head is None or not isinstance(world, Clusters):
         raise BadInput(
             "this reading compares the rows of a head with cluster vectors, but the objective or the process has none. "
             "Use CrossEntropy or InstanceDiscrimination on Clusters(...)."
         )
     labels = torch.arange(world.labels)
     classes = labels if world.by_class else world.classes_of(labels)
-    return head.detach().cpu(), vectors, classes
+    return head.detach().cpu(), world.cluster_vectors, classes
 
 
-def both(readings: tuple[Reading, ...], trained: Trained) -> dict[str, tuple[float, float]]:
-    """Every reading that is not the score itself, by its name."""
-    return {reading.name: reading.read(trained) for reading in readings if reading.read is not None}
+def taken(readings: tuple[Reading, ...], trained: Trained) -> dict[str, tuple[float, float]]:
+    """Every reading that is not the score itself, by its name: by the paper's protocol, and ours."""
+    found = {reading.name: reading.read(trained) for reading in readings if reading.read is not None}
+    return {name: value if isinstance(value, tuple) else (value, value) for name, value in found.items()}

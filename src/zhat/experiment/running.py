@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,18 +13,17 @@ from torch import nn
 
 from zhat import _checks, randomness, runs
 from zhat._files import make_folder
-from zhat.encoders import Pair
-from zhat.equivalence import AFFINE
-from zhat.errors import BadInput, RunFailed, TooFewRows
-from zhat.experiment.readings import Trained, both
-from zhat.experiment.scoring import Measure, both_ways, compared, has_no_middle, picture
+from zhat.dgp import reseeded
+from zhat.errors import BadInput, RunFailed
+from zhat.experiment.readings import Trained, taken
 from zhat.experiment.settings import Budget, Row
-from zhat.metrics import CCA, Recovery, profile
+from zhat.metrics import Measure
 from zhat.results import Record
-from zhat.theory import predict
 from zhat.training import train
 
 Progress = Callable[[int, int, float], None]
+Stack = tuple[int, ...]
+"""Seeds that are trained as one program."""
 STACKED = 2**30  # parameters trained in one stack; with gradients and Adam's moments 16 bytes each
 
 
@@ -43,8 +41,9 @@ def run(
 ) -> tuple[Record, ...]:
     """Train and score the seeds of a row that `out` does not hold yet; return the records of all of them.
 
-    Finished seeds are folders `out/<row>/<budget>-<digest>/seed-<k>`; a training that was interrupted goes on where
-    it was.
+    Finished seeds are folders `out/<row>/<budget>-<digest>/seed-<k>`. A training that was interrupted goes on where it
+    was. Seeds that are trained together are finished together: if some of their folders are missing, the whole stack is
+    trained again, or read from its checkpoint, so that a seed's numbers never depend on an interruption.
 
     Args:
         row: what to run.
@@ -58,91 +57,78 @@ def run(
         progress: called with `(steps done, steps, mean loss)` now and then.
         checkpoint_every: seconds between checkpoints.
     """
-    on_gpu = _checks.device(device).type == "cuda"
-    home = Path(out) / row.folder(budget)
-    folders = {seed: home / f"seed-{seed}" for seed in seeds}
-    if len(folders) != len(seeds):
+    _checks.device(device)
+    if len(set(seeds)) != len(seeds):
         raise BadInput(f"`seeds` must be different whole numbers, but {tuple(seeds)} came.")
-    untrained = missing(row, budget, seeds, Path(out))
-    if untrained:
+    home = Path(out) / row.folder(budget)
+    planned = stacks(row, budget, seeds, Path(out))
+    steps = budget.recipe.steps
+    if planned:
         make_folder(home)
-        worlds = [replace(row.process, seed=seed) for seed in untrained]
-        in_pairs, most = _looked_at(row, budget, worlds[0])
-        if len(untrained) > most:
-            for i in range(0, len(untrained), most):
-                some = untrained[i : i + most]
-                run(row, budget, seeds=some, out=out, measure=measure, device=device, keep_weights=keep_weights,
-                    progress=progress, checkpoint_every=checkpoint_every)  # fmt: skip
-            return tuple(runs.read(folder) for folder in folders.values())
-        digest = hashlib.sha256(repr(untrained).encode()).hexdigest()[:8]
-        checkpoint = home / f"checkpoint-{digest}.safetensors"
+        row.against.refuse_few(randomness.build(row.encoder, 0, "encoder"), reseeded(row.process, seeds[0]), budget)
+    for i, stack in enumerate(planned):
 
-        def watch(i: int, encoder: nn.Module) -> float:
-            z, _, h = compared(encoder, worlds[i], budget.rows if in_pairs else 1024, 1, device)
-            try:
-                if in_pairs:
-                    return CCA()(z, h, shuffles=0).value
-                return Recovery(AFFINE, repeats=0, shuffles=0)(z, h).value
-            except BadInput:  # a representation that has collapsed for the moment has no score
-                return math.nan
+        def told(done: int, of: int, loss: float, before: int = i * steps) -> None:
+            if progress is not None:
+                progress(before + done, steps * len(planned), loss)
 
-        trained = train(
-            row.encoder,
-            worlds,
-            row.objective,
-            steps=budget.steps,
-            batch=budget.batch,
-            lr=budget.lr,
-            schedule=budget.schedule,
-            sharpness=budget.sharpness,
-            lr_scale=dict(budget.lr_scale),
-            betas=budget.betas,
-            muon=budget.muon,
-            seeds=untrained,
-            device=device,
-            precision=budget.precision if on_gpu else "float32",
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            watch=watch,
-            watch_every=max(1, budget.steps // 10),
-            watch_name="mean CCA" if in_pairs else "affine R2",
-            progress=progress,
-        )
-        about = runs.provenance(device)
-        failed: list[str] = []
-        every = zip(untrained, worlds, trained.encoders, trained.objectives, trained.curves, strict=True)
-        for seed, world, encoder, objective, curve in every:
-            z, x, h = compared(encoder, world, budget.profile_rows, 0, device)
-            shift = has_no_middle(world)
-            try:
-                scores, readings = None, {}
-                if measure is not None:
-                    scores = both_ways(measure, encoder, world, budget.batches, budget.rows, device=device)
-                    readings = both(row.readings, Trained(encoder, objective, world, budget.rows, device))
-                learned = profile(z, h, shift=shift)
-            except BadInput as error:
-                failed.append(f"seed {seed}: {error}")
-                continue
-            record = Record(
-                name=row.title,
-                seed=seed,
-                settings=row.settings(budget),
-                provenance=about,
-                seconds=trained.seconds,
-                prediction=predict(world, row.objective, None if in_pairs else row.encoder),
-                raw=None if in_pairs else profile(z, x, shift=shift),
-                learned=learned,
-                curve=curve,
-                picture=picture(z, h),
-                by_paper=None if scores is None else scores[0],
-                held_out=None if scores is None else scores[1],
-                readings=readings,
-            )
-            runs.write(folders[seed], record, encoder if keep_weights else None, objective)
-        if failed:
-            raise RunFailed(f"{row.title}: a trained encoder has no score. {' '.join(failed)}")
-        checkpoint.unlink(missing_ok=True)
-    return tuple(runs.read(folder) for folder in folders.values())
+        _finish(row, budget, stack, home, measure, device, keep_weights, told, checkpoint_every)
+    return tuple(runs.read(home / f"seed-{seed}") for seed in seeds)
+
+
+def _finish(
+    row: Row,
+    budget: Budget,
+    stack: Stack,
+    home: Path,
+    measure: Measure | None,
+    device: torch.device | str,
+    keep_weights: bool,
+    progress: Progress,
+    checkpoint_every: float,
+) -> None:
+    """Train the seeds of a stack and write their folders; those that are there already are left as they are."""
+    against, worlds = row.against, [reseeded(row.process, seed) for seed in stack]
+    digest = hashlib.sha256(repr(stack).encode()).hexdigest()[:8]
+    checkpoint = home / f"checkpoint-{digest}.safetensors"
+
+    def watch(i: int, encoder: nn.Module) -> float:
+        return against.watch(encoder, worlds[i], budget, device)
+
+    trained = train(
+        row.encoder,
+        worlds,
+        row.objective,
+        budget.recipe.on(device),
+        seeds=stack,
+        device=device,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+        watch=watch if against.watched else None,
+        watch_every=max(1, budget.recipe.steps // 10),
+        watch_name=against.watched,
+        progress=progress,
+    )
+    about = runs.provenance(device)
+    failed: list[str] = []
+    every = zip(stack, worlds, trained.encoders, trained.objectives, trained.curves, strict=True)
+    for seed, world, encoder, objective, curve in every:
+        folder = home / f"seed-{seed}"
+        if folder.exists():
+            continue
+        bare = Record(row.title, seed, row.settings(budget), about, trained.seconds, curve, stack)
+        found = Trained(encoder, objective, world, budget.rows, device)
+        try:
+            record = against.scored(bare, found, row, budget, measure)
+            readings = taken(row.readings, found) if measure is not None else {}
+        except BadInput as error:
+            failed.append(f"seed {seed}: {error}")
+            continue
+        record = replace(record, readings={**record.readings, **readings})
+        runs.write(folder, record, encoder if keep_weights else None, objective)
+    if failed:
+        raise RunFailed(f"{row.title}: a trained encoder has no score. {' '.join(failed)}")
+    checkpoint.unlink(missing_ok=True)
 
 
 def missing(row: Row, budget: Budget, seeds: Sequence[int], out: Path) -> list[int]:
@@ -150,25 +136,24 @@ def missing(row: Row, budget: Budget, seeds: Sequence[int], out: Path) -> list[i
     return [seed for seed in seeds if not (out / row.folder(budget) / f"seed-{seed}").exists()]
 
 
-def _looked_at(row: Row, budget: Budget, world: object) -> tuple[bool, int]:
-    """Say before training, not after it, that the rows for scoring are too few.
+def stacks(row: Row, budget: Budget, seeds: Sequence[int], out: Path) -> list[Stack]:
+    """The stacks that have to be trained: those that were begun and not finished, then the seeds that nobody began."""
+    absent = missing(row, budget, seeds, out)
+    begun: dict[Stack, None] = {}
+    for folder in runs.scan(out / row.folder(budget)) if absent and (out / row.folder(budget)).is_dir() else ():
+        stack = runs.read(folder).stack
+        if any(seed in absent for seed in stack):
+            begun[stack] = None
+    fresh = tuple(seed for seed in absent if not any(seed in stack for stack in begun))
+    most = budget.recipe.together or max(1, STACKED // parameters(row)) if fresh else 1
+    return [*begun, *(fresh[i : i + most] for i in range(0, len(fresh), most))]
 
-    Returns:
-        Whether this row trains pairs of models, and how many seeds fit into one stack.
-    """
-    encoder = randomness.build(row.encoder, 0, "encoder")
-    z, x, h = compared(encoder, world, 2, 0, "cpu")
-    in_pairs = isinstance(encoder, Pair)
-    for width in (h.shape[1],) if in_pairs else (x.shape[1], h.shape[1]):
-        Recovery(AFFINE).refuse_few(budget.profile_rows, z.shape[1], width)
-    needed = 2 * CCA().rows_needed(z.shape[1], h.shape[1])
-    if in_pairs and budget.rows < needed:
-        raise TooFewRows(
-            f"{budget.rows} rows cannot tell how alike two models of {h.shape[1]} dimensions are. Bring at least "
-            f"{needed} rows.",
-            needed=needed,
-        )
-    return in_pairs, max(1, STACKED // max(1, sum(p.numel() for p in encoder.parameters())))
+
+def parameters(row: Row) -> int:
+    """How many parameters an encoder of this row has, at least 1; no memory is taken for them."""
+    with torch.device("meta"):
+        encoder: nn.Module = row.encoder()
+    return max(1, sum(p.numel() for p in encoder.parameters()))
 
 
 def seconds_per_step(row: Row, budget: Budget, *, seeds: int, device: torch.device | str, steps: int = 3) -> float:
@@ -179,20 +164,16 @@ def seconds_per_step(row: Row, budget: Budget, *, seeds: int, device: torch.devi
         times.append(time.perf_counter())
 
     on_gpu = _checks.device(device).type == "cuda"
+    first = 64 if on_gpu else 1
     train(
         row.encoder,
         row.process,
         row.objective,
-        steps=(64 if on_gpu else 1) + steps,
-        batch=budget.batch,
-        lr=budget.lr,
-        lr_scale=dict(budget.lr_scale),
-        muon=budget.muon,
+        replace(budget.recipe.on(device), steps=first + steps),
         seeds=range(seeds),
         device=device,
-        precision=budget.precision if on_gpu else "float32",
         watch=lambda i, encoder: 0.0,
-        watch_every=64 if on_gpu else 1,
+        watch_every=first,
         progress=note,
     )
     return (times[-1] - times[0]) / (len(times) - 1) if not on_gpu else (times[-1] - times[-2]) / steps

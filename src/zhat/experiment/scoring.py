@@ -1,27 +1,29 @@
-"""From an encoder and a world to scores."""
+"""From an encoder and a world to rows, representations and scores."""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from zhat import _checks, randomness
-from zhat.dgp import Batch, Sphere
-from zhat.encoders import Pair
+from zhat.dgp import Batch, Process, Sphere, encoder_input
 from zhat.equivalence import AFFINE, Equivalence
 from zhat.errors import BadInput
-from zhat.metrics import CCA, Moments, Recovery, align, profile, singular_values
+from zhat.metrics import Measure, Moments, align, profile, singular_values
 from zhat.results import Picture, Profile, Score
+
+WIDEST = 512  # columns of observations that are scored as they are
+PROJECTED = 128  # columns that wider observations, and images, are projected to
 
 
 def score(
     encoder: nn.Module,
-    world: Any,
+    world: Process,
     *,
     n: int = 4096,
     classes: Sequence[Equivalence] | None = None,
@@ -33,7 +35,7 @@ def score(
     """Up to which class an encoder recovers the latents of a world: one held-out R2 for each class.
 
     Args:
-        encoder: a module `(rows, m) -> (rows, k)`.
+        encoder: a module `(rows, …) -> (rows, k)`.
         world: a process that knows its latents.
         n: rows drawn; half of them are held out.
         classes: which classes; None takes all from `IDENTITY` to `AFFINE`.
@@ -48,103 +50,83 @@ def score(
     return profile(z, represent(encoder, x), classes=classes, shift=shift, holdout=holdout, seed=seed)
 
 
-def has_no_middle(world: Any) -> bool:
+def has_no_middle(world: Process) -> bool:
     """Whether the origin of the latents carries no meaning: true unless they are known to live on a sphere."""
     return not isinstance(getattr(world, "space", None), Sphere)
 
 
-def compared(
-    encoder: nn.Module, world: Any, n: int, seed: int, device: torch.device | str
-) -> tuple[Tensor, Tensor, Tensor]:
-    """What a score compares, and the observations: latents and representation, or the two models of a pair.
+def rows_for_scoring(world: Process, n: int, seed: int, device: torch.device | str, *, seen: bool = False) -> Batch:
+    """Fresh draws; of recorded data, rows that were kept from training (`world.held_out`), unless seen ones are meant.
 
-    Returns:
-        z, x, h of `n` rows that training never uses; of a pair, z is the first model's representation and h the
-        second's.
+    They come from a stream that training never uses.
     """
-    if not isinstance(encoder, Pair):
-        z, x = latents_and_observations(world, n, seed, device)
-        return z, x, represent(encoder, x)
-    return two_models(encoder, world, n, seed, device)
-
-
-def two_models(
-    pair: Pair, world: Any, n: int, seed: int, device: torch.device | str, *, view: int = 0
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The first model's representation, the observations, and the second model's, of rows that training never uses."""
-    x = held_out_rows(world, n, seed, device).x[view]
-    one, two = (represent(member, x) for member in pair.of_view(view))
-    return one, x, two
-
-
-def held_out_rows(world: Any, n: int, seed: int, device: torch.device | str) -> Batch:
-    """Fresh draws; of recorded data, rows that were kept from training (`world.held_out`)."""
     _checks.count(n, "n")
-    drawn: Batch = getattr(world, "held_out", world).sample(n, generator=randomness.generator(seed, "score", device))
-    return drawn
+    source: Process = world if seen else getattr(world, "held_out", None) or world
+    return source.sample(n, generator=randomness.generator(seed, "score", device))
 
 
-Measure = Recovery | CCA
-"""What a table prints: how much of the latents came back, or how alike the two models of a pair are."""
-
-
-def both_ways(
-    measure: Measure, encoder: nn.Module, world: Any, batches: int, rows: int, *, device: torch.device | str
-) -> tuple[Score, Score]:
-    """A score by the paper's protocol, and the same read on rows that the fit has not seen."""
-    if isinstance(measure, CCA):
-        return alike(measure, encoder, world, rows=rows, device=device)
-    by_paper = averaged(measure, encoder, world, batches=batches, rows=rows, device=device)
-    z, x = latents_and_observations(world, 2 * rows, 99, device)
-    return by_paper, replace(measure, holdout=0.5)(z, represent(encoder, x))
-
-
-def alike(
-    measure: CCA, encoder: nn.Module, world: Any, *, rows: int, device: torch.device | str, view: int = 0
-) -> tuple[Score, Score]:
-    """The similarity of the two models of a pair as roeder2020 reads it, with its chance level, and held out."""
-    if not isinstance(encoder, Pair):
-        raise BadInput(f"{measure!r} compares two models, but the encoder is no Pair. Use Fresh(Pair, Fresh(mlp, …)).")
-    one, _, two = two_models(encoder, world, rows, 100, device, view=view)
-    return measure(one, two), measure.held_out(one, two)
-
-
-def averaged(
-    measure: Recovery, encoder: nn.Module, world: Any, *, batches: int, rows: int, device: torch.device | str
-) -> Score:
-    """A score as zimmermann2021 prints it: the mean over several batches of fresh rows."""
-    scores = []
-    bare = replace(measure, repeats=0, shuffles=0)
-    for i in range(batches):
-        z, x = latents_and_observations(world, rows, 100 + i, device)
-        scores.append(bare(z, represent(encoder, x)))
-    each = torch.tensor([s.per_latent for s in scores], dtype=torch.float64).mean(0)
-    return replace(
-        scores[0],
-        value=statistics.fmean(s.value for s in scores),
-        per_latent=tuple(float(v) for v in each),
-        n=batches * rows,
-        n_fit=rows,
-    )
-
-
-def latents_and_observations(world: Any, n: int, seed: int, device: torch.device | str) -> tuple[Tensor, Tensor]:
-    """Rows of the first view for scoring, from a stream that training never uses."""
-    batch = held_out_rows(world, n, seed, device)
+def latents_and_observations(
+    world: Process, n: int, seed: int, device: torch.device | str, *, seen: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Rows of the first view for scoring."""
+    batch = rows_for_scoring(world, n, seed, device, seen=seen)
     if batch.z is None:
         raise BadInput("this process does not know its latents, so there is nothing to score against.")
     return batch.z[0], batch.x[0]
 
 
 @torch.no_grad()
-def represent(encoder: nn.Module, x: Tensor, *, block: int = 8192) -> Tensor:
-    """h = f(x) in evaluation mode, a block of rows at a time."""
+def represent(encoder: nn.Module, x: Tensor, *, values: int = 2**25) -> Tensor:
+    """h = f(x) in evaluation mode, a block of rows at a time, so that a block holds at most so many values."""
+    block = max(1, min(8192, values // max(1, x[:1].numel())))
     was_training = encoder.training
     encoder.eval()
     try:
-        return torch.cat([encoder(rows) for rows in x.split(block)])
+        return torch.cat([encoder(encoder_input(rows)) for rows in x.split(block)])
     finally:
         encoder.train(was_training)
+
+
+class Raw(nn.Module):
+    """The observations as they are; images and very wide rows through a fixed random projection."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(rows, …) -> (rows, m)`."""
+        if is_narrow(x):
+            return x
+        flat = x.flatten(1)
+        generator = randomness.generator(0, "projection")
+        directions = torch.randn(flat.shape[1], PROJECTED, generator=generator).to(flat)
+        return flat @ directions / math.sqrt(flat.shape[1])
+
+
+def is_narrow(x: Tensor) -> bool:
+    """Whether observations are scored as they are."""
+    return x.ndim == 2 and x.shape[1] <= WIDEST
+
+
+def plain(measure: Measure, z: Tensor, h: Tensor) -> Score:
+    """A score without interval and chance level, where the measure can leave them out."""
+    found: Score = getattr(measure, "plain", measure)(z, h)
+    return found
+
+
+def held_out(measure: Measure, z: Tensor, h: Tensor) -> Score:
+    """A score read on rows the fit has not seen; a measure that fits nothing has only one reading."""
+    found: Score = getattr(measure, "held_out", measure)(z, h)
+    return found
+
+
+def averaged(measure: Measure, pairs: Sequence[tuple[Tensor, Tensor]]) -> Score:
+    """A score as zimmermann2021 prints it: the mean over several batches of fresh rows."""
+    scores = [plain(measure, z, h) for z, h in pairs]
+    each = torch.tensor([s.per_latent for s in scores], dtype=torch.float64).mean(0)
+    return replace(
+        scores[0],
+        value=statistics.fmean(s.value for s in scores),
+        per_latent=tuple(float(v) for v in each),
+        n=sum(s.n for s in scores),
+    )
 
 
 def picture(z: Tensor, h: Tensor, rows: int = 300) -> Picture:
@@ -154,13 +136,14 @@ def picture(z: Tensor, h: Tensor, rows: int = 300) -> Picture:
     z_hat = align(moments, AFFINE)(h[half:].double())
     shown = slice(0, rows)
     return Picture(
-        z=_numbers(z[half:][shown]),
-        z_hat=_numbers(z_hat[shown]),
+        z=numbers(z[half:][shown]),
+        z_hat=numbers(z_hat[shown]),
         up_to=AFFINE,
-        correlation=_numbers(moments.correlation().abs()),
+        correlation=numbers(moments.correlation().abs()),
         singular_values=tuple(round(v, 6) for v in singular_values(z, h)),
     )
 
 
-def _numbers(values: Tensor) -> tuple[tuple[float, ...], ...]:
+def numbers(values: Tensor) -> tuple[tuple[float, ...], ...]:
+    """A matrix as plain numbers of four digits."""
     return tuple(tuple(round(float(v), 4) for v in row) for row in values.cpu())

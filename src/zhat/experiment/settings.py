@@ -1,64 +1,43 @@
-"""What is to be run: rows, budgets, tables and figures, with the published numbers beside them. Data, no machinery."""
+"""What is to be run: rows, budgets, parts of papers, with the published numbers beside them. Data, no machinery."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
 
-from zhat.errors import UnknownName
+from zhat.dgp import Process
+from zhat.errors import BadInput, UnknownName
+from zhat.experiment.against import Against, Latents
+from zhat.experiment.judges import Judge, Verdicts
 from zhat.experiment.readings import Reading
-from zhat.experiment.scoring import Measure
 from zhat.fresh import Fresh, describe
+from zhat.metrics import Measure
+from zhat.objectives import Objective
 from zhat.results import Published
-from zhat.training import Constant, Muon
-
-if TYPE_CHECKING:
-    from zhat.experiment.family import Family
+from zhat.training import Recipe
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long and how fast to train, and on how many rows to score.
+    """How to train, and on how many rows to score.
 
     Attributes:
         name: "smoke", "fast", "paper" or another word; it becomes part of a path.
-        steps: optimiser steps.
-        batch: rows in each step, for each seed.
-        lr: Adam's learning rate.
-        schedule: factor of the learning rate, a function of `(step, steps)`.
-        sharpness: factor of the representation inside the loss, a function of `(step, steps)`, or None.
-        lr_scale: factors for parameters by name, as pairs: `(("bound", 100.0),)`.
-        betas: Adam's averaging factors.
-        precision: of the encoder's matrix products on a GPU; a CPU uses float32.
+        recipe: how to train.
         seeds: how many seeds by default.
         batches: how many batches of fresh rows the paper's score is averaged over.
         rows: rows in each of them.
         profile_rows: rows for the profile of classes; half of them are held out.
         judged: whether scores are worth comparing with published ones; False for budgets that only try the machinery.
-        muon: how to update the weights of linear layers instead of by Adam.
     """
 
     name: str
-    steps: int
-    batch: int
-    lr: float
-    schedule: Callable[[int, int], float] = Constant()
-    sharpness: Callable[[int, int], float] | None = None
-    lr_scale: tuple[tuple[str, float], ...] = ()
-    betas: tuple[float, float] = (0.9, 0.999)
-    precision: str = "float32"
+    recipe: Recipe
     seeds: int = 5
     batches: int = 10
     rows: int = 6144
     profile_rows: int = 4096
     judged: bool = True
-    muon: Muon | None = field(default=None, repr=False)
-
-    def __repr__(self) -> str:
-        said = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.repr or getattr(self, f.name))
-        return f"Budget({', '.join(said)})"
 
 
 @dataclass(frozen=True)
@@ -68,13 +47,14 @@ class Row:
     Attributes:
         name: short and unique; it becomes part of a path.
         title: for a reader.
-        process: the world; seed k runs in `replace(process, seed=k)`.
+        process: the world; seed k runs in `zhat.dgp.reseeded(process, k)`.
         encoder: makes an encoder.
         objective: the loss, or a `Fresh` one if it owns parameters.
         budgets: how long to train, by name.
         published: the published score, if there is one.
         identity: the published score of the observations themselves, for the same worlds.
         supervised: name of the row that trains the same encoder on the true latents.
+        against: what the representation is compared with: the latents, a twin model, known factors, its peers.
         failure: the paper shows that this setting fails; reproducing it means failing as well.
         measure: the row's score where it is not the table's.
         readings: further numbers of the row.
@@ -83,9 +63,9 @@ class Row:
 
     name: str
     title: str
-    process: Any
+    process: Process
     encoder: Fresh
-    objective: Any
+    objective: Objective | Fresh
     budgets: tuple[Budget, ...]
     published: Published | None = None
     identity: Published | None = None
@@ -94,6 +74,7 @@ class Row:
     measure: Measure | None = None
     readings: tuple[Reading, ...] = ()
     same_as: str = ""
+    against: Against = Latents()
 
     def budget(self, name: str) -> Budget:
         """The budget of that name."""
@@ -108,8 +89,8 @@ class Row:
             "process": describe(self.process),
             "encoder": describe(self.encoder),
             "objective": describe(self.objective),
-            "budget": describe(replace(budget, muon=None)),  # Muon by itself, so that other folders keep their names
-        } | ({} if budget.muon is None else {"muon": describe(budget.muon)})
+            "budget": describe(budget),
+        }
 
     def folder(self, budget: Budget) -> str:
         """The path of the results: row, budget, and eight characters that change with the settings."""
@@ -117,17 +98,42 @@ class Row:
         return f"{self.name}/{budget.name}-{digest}"
 
 
+@dataclass(frozen=True)
 class Part:
-    """What a table and a figure have in common: a label, and rows that are found by their names."""
+    """A table or a figure of a paper: rows, the rows they refer to, and a judge.
 
+    Attributes:
+        paper: key in `references.bib`.
+        label: for instance "Table 1".
+        caption: what it shows, for a reader who has not read the paper.
+        score: the name of the score, for instance "R2".
+        rows: the settings.
+        measure: the score as the paper reads it, anything with the contract of a metric; None for models that are only
+            compared with each other.
+        judge: what to make of the rows: verdicts beside published numbers, a claim along an axis, agreement of models.
+        references: supervised settings that rows name.
+        models: names of models that the user gives instead of the trained ones.
+    """
+
+    paper: str
     label: str
+    caption: str
+    score: str
     rows: tuple[Row, ...]
+    measure: Measure | None = None
+    judge: Judge = Verdicts()
     references: tuple[Row, ...] = ()
+    models: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """The label as part of a path."""
         return self.label.lower().replace(" ", "-")
+
+    @property
+    def number(self) -> str:
+        """The number in the label, with the letter of a panel."""
+        return self.label.split()[-1]
 
     def row(self, name: str) -> Row:
         """The row or reference of that name."""
@@ -137,74 +143,21 @@ class Part:
                 return row
         raise UnknownName("row", name, (row.name for row in self.rows))
 
-
-@dataclass(frozen=True)
-class Table(Part):
-    """A table of a paper: rows, the rows they refer to, and the score it prints.
-
-    Attributes:
-        paper: key in `references.bib`.
-        label: for instance "Table 1".
-        caption: what the table shows, for a reader who has not read the paper.
-        measure: the score as the paper reads it; the held-out score is the same with `holdout=0.5`.
-        score: the name of the score, for instance "R2".
-        rows: the settings.
-        references: supervised settings that rows name.
-    """
-
-    paper: str
-    label: str
-    caption: str
-    measure: Measure
-    score: str
-    rows: tuple[Row, ...]
-    references: tuple[Row, ...] = ()
-
     def needed(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
         """What has to be run for the given rows: the references they name, then the rows, each setting once."""
+        if self.models:
+            return ()
         names = {row.supervised for row in rows}
         runs = {row.same_as or row.name: None for row in rows}
         return (*(r for r in self.references if r.name in names), *(self.row(name) for name in runs))
 
-
-@dataclass(frozen=True)
-class Sweep(Part):
-    """A figure of a paper: one setting along an axis, scored at each point.
-
-    Attributes:
-        paper: key in `references.bib`.
-        label: for instance "Figure 2".
-        caption: what the figure shows.
-        measure: the score as the paper reads it.
-        score: the name of the score.
-        rows: one setting for each point.
-        x: the value on the axis of each row.
-        x_name: what the axis shows.
-        mark: a value on the axis worth a line.
-        mark_name: what it is.
-        second: a quantity on a second axis: a function of the row, or the name of one of its readings.
-        second_name: what it is.
-        claim: what the paper says of the figure, a function of `(x, scores)` that returns whether it holds and why;
-            where `second` is a reading, that has to hold as well.
-    """
-
-    paper: str
-    label: str
-    caption: str
-    measure: Measure
-    score: str
-    rows: tuple[Row, ...]
-    x: tuple[float, ...]
-    x_name: str
-    mark: float
-    mark_name: str
-    second: Callable[[Row], float] | str
-    second_name: str
-    claim: Callable[[tuple[float, ...], tuple[float, ...]], tuple[bool, str]]
-
-    def needed(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
-        """The given rows; a sweep has no references."""
-        return rows
+    def given(self, models: tuple[str, ...]) -> Part:
+        """The same part of models that the user has."""
+        if self.judge.load is None:
+            raise BadInput(f"{self.label} of {self.paper} trains its own models; it cannot be drawn of {models[0]!r}.")
+        if len(set(models)) != len(models) or len(models) < 2:
+            raise BadInput(f"--models needs at least two different models, but {', '.join(models)} came.")
+        return replace(self, models=models)
 
 
 @dataclass(frozen=True)
@@ -214,26 +167,19 @@ class Paper:
     Attributes:
         key: in `references.bib`.
         title: of the paper.
-        tables: those that can be reproduced.
-        figures: those that can be reproduced.
+        parts: everything that can be reproduced.
         notes: differences from the official code that a reader should know.
     """
 
     key: str
     title: str
-    tables: tuple[Table, ...] = ()
-    figures: tuple[Sweep | Family, ...] = ()
+    parts: tuple[Part, ...]
     notes: tuple[str, ...] = ()
 
-    @property
-    def parts(self) -> tuple[Table | Sweep | Family, ...]:
-        """Everything that can be reproduced."""
-        return (*self.tables, *self.figures)
-
-    def numbered(self, kind: str, number: str) -> tuple[Table | Sweep | Family, ...]:
+    def numbered(self, kind: str, number: str) -> tuple[Part, ...]:
         """The table or figure with that number; of a figure with panels (5a, 5b), one panel or all of them."""
-        parts: tuple[Table | Sweep | Family, ...] = self.tables if kind == "table" else self.figures
-        found = tuple(p for p in parts if number in (p.label.split()[-1], p.label.split()[-1].rstrip("abcdef")))
+        parts = tuple(part for part in self.parts if part.label.lower().startswith(kind))
+        found = tuple(part for part in parts if number in (part.number, part.number.rstrip("abcdef")))
         if found:
             return found
-        raise UnknownName(f"{kind} of {self.key}", number, (part.label.split()[-1] for part in parts))
+        raise UnknownName(f"{kind} of {self.key}", number, (part.number for part in parts))

@@ -14,7 +14,7 @@ import torch
 from zhat import randomness
 from zhat.dgp import Around, Box, Clusters, GeneralizedNormal, Laplace, Sphere, VonMisesFisher
 from zhat.equivalence import AFFINE
-from zhat.experiment import HeadToVectors, Reading, Row, Sweep
+from zhat.experiment import Along, HeadToVectors, Part, Reading, Row
 from zhat.fresh import Fresh
 from zhat.objectives import CrossEntropy, InstanceDiscrimination
 from zhat.papers._reizinger2024_settings import BATCH, FREE, KEY, R2_W, budgets, encoder, world
@@ -46,9 +46,17 @@ class Monotone:
         return holds, f"R2 goes from {scores[0]:.1f}% to {scores[-1]:.1f}% {self.what}"
 
 
+def clusters(row: Row) -> Clusters:
+    """The world of a point."""
+    assert isinstance(row.process, Clusters), "every point of these figures has one"
+    return row.process
+
+
 def size_of_noise(row: Row) -> float:
     r"""The mean size of the noise in one dimension, $s\,\Gamma(2/p) / \Gamma(1/p)$ (Figure 4, right)."""
-    family = row.process.conditional.family
+    conditional = clusters(row).conditional
+    assert isinstance(conditional, Around)
+    family = conditional.family
     return float(family.width * math.gamma(2 / family.power) / math.gamma(1 / family.power))
 
 
@@ -59,71 +67,78 @@ def general(p: float, scale: float) -> Clusters:
 
 SHAPES, SCALES = (1.0, 1.2, 1.4, 1.6, 1.8, 2.0), (0.5, 0.7, 1.0, 1.5, 2.0)
 
-FIGURE_4A = Sweep(
+FIGURE_4A = Part(
     paper=KEY,
     label="Figure 4a",
     caption="R2 against the shape of generalised normal noise, from Laplace (1) to normal (2), scale 1. Grid of ours.",
     measure=FREE,
     score="R2",
     rows=tuple(point(f"F4a.{i}", f"shape {p:g}, scale 1", general(p, 1.0)) for i, p in enumerate(SHAPES, 1)),
-    x=SHAPES,
-    x_name="shape",
-    mark=2.0,
-    mark_name="normal",
-    second=size_of_noise,
-    second_name="mean size of the noise",
-    claim=Monotone("as the shape goes from Laplace to normal", 1),
+    judge=Along(
+        x=SHAPES,
+        name="shape",
+        mark=2.0,
+        mark_name="normal",
+        second=size_of_noise,
+        second_name="mean size of the noise",
+        claim=Monotone("as the shape goes from Laplace to normal", 1),
+    ),
 )
 
-FIGURE_4B = Sweep(
+FIGURE_4B = Part(
     paper=KEY,
     label="Figure 4b",
     caption="R2 against the scale of Laplace noise. Grid of ours.",
     measure=FREE,
     score="R2",
     rows=tuple(point(f"F4b.{i}", f"shape 1, scale {s:g}", general(1.0, s)) for i, s in enumerate(SCALES, 1)),
-    x=SCALES,
-    x_name="scale",
-    mark=1.0,
-    mark_name="scale of Table 2",
-    second=size_of_noise,
-    second_name="mean size of the noise",
-    claim=Monotone("as the noise becomes broader", -1),
+    judge=Along(
+        x=SCALES,
+        name="scale",
+        mark=1.0,
+        mark_name="scale of Table 2",
+        second=size_of_noise,
+        second_name="mean size of the noise",
+        claim=Monotone("as the noise becomes broader", -1),
+    ),
 )
 
 
 def sureness(row: Row) -> float:
     """How sure the best classifier is: the mean posterior probability of the true class."""
-    process = row.process
+    process = clusters(row)
     rows = process.sample(4096, generator=randomness.generator(0, "sureness"))
+    assert isinstance(process.conditional, VonMisesFisher) and rows.z is not None and rows.label is not None  # noqa: PT018
     logits = process.conditional.concentration * rows.z[0].double() @ process.cluster_vectors.T
     return float(logits.softmax(-1).gather(1, process.classes_of(rows.label)[:, None]).mean())
 
 
 CONCENTRATIONS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 
-FIGURE_5A = Sweep(
+FIGURE_5A = Part(
     paper=KEY,
     label="Figure 5a",
     caption="R2 against the concentration of clusters, with the posterior probability of the true class. Grid of ours.",
     measure=FREE,
     score="R2",
     rows=tuple(point(f"F5a.{i}", f"vMF({k:g})", world(VonMisesFisher(k))) for i, k in enumerate(CONCENTRATIONS, 1)),
-    x=CONCENTRATIONS,
-    x_name="concentration",
-    mark=10.0,
-    mark_name="concentration of Table 2",
-    second=sureness,
-    second_name="posterior of the true class",
-    claim=lambda x, scores: (
-        scores[-1] < max(scores) - 5,
-        f"R2 is at most {max(scores):.1f}%, and {scores[-1]:.1f}% where clusters are tightest",
+    judge=Along(
+        x=CONCENTRATIONS,
+        name="concentration",
+        mark=10.0,
+        mark_name="concentration of Table 2",
+        second=sureness,
+        second_name="posterior of the true class",
+        claim=lambda x, scores: (
+            scores[-1] < max(scores) - 5,
+            f"R2 is at most {max(scores):.1f}%, and {scores[-1]:.1f}% where clusters are tightest",
+        ),
     ),
 )
 
 BATCHES = (256, 1024, 4096, 16_384)
 
-FIGURE_5B = Sweep(
+FIGURE_5B = Part(
     paper=KEY,
     label="Figure 5b",
     caption="R2 against the batch size for tight clusters, concentration 50. Grid of ours.",
@@ -133,26 +148,28 @@ FIGURE_5B = Sweep(
         point(f"F5b.{i}", f"vMF(50), batch {b}", world(VonMisesFisher(50.0)), batch=b, fast_batch=b)
         for i, b in enumerate(BATCHES, 1)
     ),
-    x=tuple(float(b) for b in BATCHES),
-    x_name="batch",
-    mark=float(BATCH),
-    mark_name="batch of Table 2",
-    second=lambda row: row.budget("paper").batch / row.process.classes,
-    second_name="rows for each class",
-    claim=Monotone("as batches grow", 1),
+    judge=Along(
+        x=tuple(float(b) for b in BATCHES),
+        name="batch",
+        mark=float(BATCH),
+        mark_name="batch of Table 2",
+        second=lambda row: row.budget("paper").recipe.batch / (clusters(row).classes or 1),
+        second_name="rows for each class",
+        claim=Monotone("as batches grow", 1),
+    ),
 )
 
 
 def margin(row: Row) -> float:
     """How far cluster vectors are from lying in a hyperplane: the smallest deviation in any direction."""
-    vectors = row.process.cluster_vectors
+    vectors = clusters(row).cluster_vectors
     values = torch.linalg.svdvals(vectors - vectors.mean(0))
     return float(values[-1]) / math.sqrt(len(vectors)) if len(vectors) > vectors.shape[1] else 0.0
 
 
 CLASSES = (5, 10, 11, 20, 50, 100, 500)
 
-FIGURE_5C = Sweep(
+FIGURE_5C = Part(
     paper=KEY,
     label="Figure 5c",
     caption="R2 against the number of classes in ten dimensions; below 11 no affine generator system exists. Grid of "
@@ -160,28 +177,31 @@ FIGURE_5C = Sweep(
     measure=FREE,
     score="R2",
     rows=tuple(point(f"F5c.{i}", f"d = 10, {c} classes", world(d=10, classes=c)) for i, c in enumerate(CLASSES, 1)),
-    x=tuple(float(c) for c in CLASSES),
-    x_name="classes",
-    mark=11.0,
-    mark_name="dimensions and one",
-    second=margin,
-    second_name="smallest deviation of cluster vectors",
-    claim=lambda x, scores: (
-        scores[-1] - scores[0] > 20,
-        f"R2 is {scores[0]:.1f}% with {x[0]:g} classes and {scores[-1]:.1f}% with {x[-1]:g}",
+    judge=Along(
+        x=tuple(float(c) for c in CLASSES),
+        name="classes",
+        mark=11.0,
+        mark_name="dimensions and one",
+        second=margin,
+        second_name="smallest deviation of cluster vectors",
+        claim=lambda x, scores: (
+            scores[-1] - scores[0] > 20,
+            f"R2 is {scores[0]:.1f}% with {x[0]:g} classes and {scores[-1]:.1f}% with {x[-1]:g}",
+        ),
     ),
 )
 
 
 def mean_length(row: Row) -> float:
     """The mean length of latents, which leave the sphere."""
-    z = row.process.sample(20_000, generator=randomness.generator(0, "length")).z[0]
-    return float(z.norm(dim=-1).mean())
+    z = clusters(row).sample(20_000, generator=randomness.generator(0, "length")).z
+    assert z is not None
+    return float(z[0].norm(dim=-1).mean())
 
 
 BOUNDS = (1.0, 1.5, 2.0, 2.5, 3.0)
 
-FIGURE_5D = Sweep(
+FIGURE_5D = Part(
     paper=KEY,
     label="Figure 5d",
     caption="R2 against the bound of a truncated Laplace conditional of scale 1. Every coordinate of a latent stays "
@@ -192,19 +212,21 @@ FIGURE_5D = Sweep(
         point(f"F5d.{i}", f"Laplace(1) within {t:g}", world(Around(Laplace(Box(5, -t, t), scale=1.0))))
         for i, t in enumerate(BOUNDS, 1)
     ),
-    x=BOUNDS,
-    x_name="bound",
-    mark=1.0,
-    mark_name="largest coordinate of a cluster vector",
-    second=mean_length,
-    second_name="mean length of latents",
-    claim=Monotone("as the bound grows", -1),
+    judge=Along(
+        x=BOUNDS,
+        name="bound",
+        mark=1.0,
+        mark_name="largest coordinate of a cluster vector",
+        second=mean_length,
+        second_name="mean length of latents",
+        claim=Monotone("as the bound grows", -1),
+    ),
 )
 
 
 def right_labels(row: Row) -> float:
     """The share of labels that are right."""
-    process = row.process
+    process = clusters(row)
     return float(1 - process.label_noise + process.label_noise / process.labels)
 
 
@@ -218,9 +240,9 @@ def noise_claim(x: tuple[float, ...], scores: tuple[float, ...]) -> tuple[bool, 
 NOISES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0)
 
 
-def noise_sweep(panel: str, what: str, labels: bool) -> Sweep:
+def noise_sweep(panel: str, what: str, labels: bool) -> Part:
     """Label noise, for instances or for classes."""
-    return Sweep(
+    return Part(
         paper=KEY,
         label=f"Figure 6{panel}",
         caption=f"R2 against the share of labels that are replaced by uniform ones: {what}. Grid of ours.",
@@ -230,13 +252,15 @@ def noise_sweep(panel: str, what: str, labels: bool) -> Sweep:
             point(f"F6{panel}.{i}", f"{what}, noise {r:g}", world(label_noise=r), labels=labels)
             for i, r in enumerate(NOISES, 1)
         ),
-        x=NOISES,
-        x_name="label noise",
-        mark=0.8,
-        mark_name="noise up to which the paper finds little loss",
-        second=right_labels,
-        second_name="share of right labels",
-        claim=noise_claim,
+        judge=Along(
+            x=NOISES,
+            name="label noise",
+            mark=0.8,
+            mark_name="noise up to which the paper finds little loss",
+            second=right_labels,
+            second_name="share of right labels",
+            claim=noise_claim,
+        ),
     )
 
 

@@ -8,7 +8,7 @@ from zhat.equivalence import AFFINE, LINEAR
 from zhat.experiment import Budget
 from zhat.fresh import Fresh
 from zhat.metrics import Recovery
-from zhat.training import Cosine
+from zhat.training import Constant, Recipe
 
 KEY = "reizinger2024"
 MIXING = InvertibleMLP(layers=4)
@@ -49,7 +49,7 @@ def budgets(process: Clusters, *, rows: int = 8192, batch: int = BATCH, fast_bat
     steps = 50_000 * max(process.instances // batch, 1)
     ours = 6_000 if process.dim < 20 else 12_000
     return (
-        Budget("paper", steps, batch, lr=1e-3, precision="tf32", batches=1, rows=rows),
-        Budget("fast", ours, fast_batch, 2e-3, Cosine(), lr_scale=HEAD_RATE, precision="tf32", batches=1, rows=rows),
-        Budget("smoke", 12, 128, 1e-3, Cosine(), seeds=2, batches=1, rows=512, profile_rows=1024, judged=False),
+        Budget("paper", Recipe(steps, batch, 1e-3, Constant(), precision="tf32"), batches=1, rows=rows),
+        Budget("fast", Recipe(ours, fast_batch, 2e-3, lr_scale=HEAD_RATE, precision="tf32"), batches=1, rows=rows),
+        Budget("smoke", Recipe(12, 128), seeds=2, batches=1, rows=512, profile_rows=1024, judged=False),
     )

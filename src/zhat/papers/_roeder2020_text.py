@@ -6,12 +6,14 @@ figure of the official notebook. What the paper leaves open is in `docs/roeder20
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zhat.datasets import CentreWords, Corpus, Windows
 from zhat.encoders import GPT, ContextSum
-from zhat.experiment import Budget, Family, LayersAgree, Row, WordsAgree, pretrained
+from zhat.experiment import Budget, LayersAgree, Part, Peers, Row, WordsAgree, pretrained
 from zhat.fresh import Fresh
 from zhat.objectives import NegativeSampling, NextWord, WordSoftmax
-from zhat.training import Cosine
+from zhat.training import Constant, Recipe
 
 NOVELS = Corpus("text_english_novels/novels95.jsonl.xz", words=8192)
 
@@ -23,16 +25,16 @@ CONTEXTS = CentreWords(NOVELS, length=5)
 def word_budgets(steps: int, seeds: int, lr: float) -> tuple[Budget, ...]:
     """The paper's 50,000 steps of at most 200 windows at a rate of 0.003; ours; one of a few seconds."""
     return (
-        Budget("paper", 50_000, batch=200, lr=0.003, seeds=seeds, rows=20_000),
-        Budget("fast", steps, 8192, lr, Cosine(), seeds=seeds, rows=20_000),
-        Budget("smoke", 20, 256, lr, Cosine(), seeds=2, batches=2, rows=1000, judged=False),
+        Budget("paper", Recipe(50_000, 200, 0.003, Constant(), together=1), seeds=seeds, rows=20_000),
+        Budget("fast", Recipe(steps, 8192, lr, together=1), seeds=seeds, rows=20_000),
+        Budget("smoke", Recipe(20, 256, lr, together=1), seeds=2, batches=2, rows=1000, judged=False),
     )
 
 
 def words(name: str, title: str, dim: int, objective: Fresh, scale: float, *, seeds: int = 2, lr: float = 0.01) -> Row:
     """Word models of one kind."""
     encoder = Fresh(ContextSum, NOVELS.words, dim, scale=scale)
-    return Row(name, title, CONTEXTS, encoder, objective, word_budgets(6_000, seeds, lr))
+    return Row(name, title, CONTEXTS, encoder, objective, word_budgets(6_000, seeds, lr), against=Peers())
 
 
 def softmax(dim: int) -> Fresh:
@@ -40,7 +42,7 @@ def softmax(dim: int) -> Fresh:
     return Fresh(WordSoftmax, dim, NOVELS.words, frequencies=NOVELS.frequencies)
 
 
-FIGURE_1 = Family(
+FIGURE_1 = Part(
     paper="roeder2020",
     label="Figure 1",
     caption="Two log-bilinear word models, trained apart on the same text: where they put words, before and after a "
@@ -58,7 +60,7 @@ FIGURE_1 = Family(
         words("W2", "2 dimensions, softmax", 2, softmax(2), 0.1, seeds=16, lr=0.05),
         words("W64", "64 dimensions, softmax", 64, softmax(64), 0.1),
     ),
-    compare=WordsAgree(frequent=2000, drawn=range(71, 91), consistent=("W2",)),
+    judge=WordsAgree(frequent=2000, drawn=range(71, 91), consistent=("W2",)),
 )
 
 # --- Figure 4: hidden states of language models
@@ -72,24 +74,25 @@ def language_model(width: int, depth: int, seeds: int) -> Row:
     A step is 128 windows of 256 words, and 2,000 steps are 65 million words, about four times the text. The paper
     trains no language model; its budget here is ten times ours.
     """
+    alone = Recipe(2_000, 128, precision="bf16", graph=False, together=1)
     budgets = (
-        Budget("paper", 20_000, 128, 1e-3, Cosine(), seeds=seeds, rows=215, precision="bf16"),
-        Budget("fast", 2_000, 128, 1e-3, Cosine(), seeds=seeds, rows=215, precision="bf16"),
-        Budget("smoke", 3, 2, 1e-3, Cosine(), seeds=seeds, batches=1, rows=24, judged=False),
+        Budget("paper", replace(alone, steps=20_000), seeds=seeds, rows=215),
+        Budget("fast", alone, seeds=seeds, rows=215),
+        Budget("smoke", replace(alone, steps=3, batch=2), seeds=seeds, batches=1, rows=24, judged=False),
     )
     encoder = Fresh(GPT, NOVELS.words, width=width, depth=depth, length=LENGTH)
     title = f"{depth} blocks of width {width}"
-    return Row(f"G{width}", title, Windows(NOVELS, LENGTH), encoder, NextWord(), budgets)
+    return Row(f"G{width}", title, Windows(NOVELS, LENGTH), encoder, NextWord(), budgets, against=Peers())
 
 
-FIGURE_4 = Family(
+FIGURE_4 = Part(
     paper="roeder2020",
     label="Figure 4",
     caption="Hidden states of language models trained apart, layer by layer: canonical correlations of their first "
     "principal components, averaged over all pairs of models. The last layer is the one that theory speaks of.",
     score="SVCCA",
     rows=(language_model(256, 12, seeds=2), language_model(320, 16, seeds=1), language_model(384, 20, seeds=1)),
-    compare=LayersAgree(
+    judge=LayersAgree(
         components=(16, 64, 256, 768),
         of=("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"),
         published=(
@@ -101,9 +104,8 @@ FIGURE_4 = Family(
         twice=((0, 1), (1, 2), (2, 3), (1, 3), (0, 2), (0, 2)),
         corpus=NOVELS,
         window=LENGTH,
+        load=pretrained,
     ),
-    graph=False,
-    load=pretrained,
 )
 
 NOTES = (

@@ -7,7 +7,7 @@ own in the same world, scored against each other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from scipy import stats
 
@@ -16,22 +16,24 @@ from zhat.dgp import Sectors
 from zhat.encoders import Pair, Towers, mlp
 from zhat.experiment import (
     Alike,
+    Along,
     Budget,
     Chance,
     FirstComponents,
     LeastAlike,
     LinearR2,
     Paper,
+    Part,
     Reading,
     Row,
-    Sweep,
+    Twin,
     TwoRoads,
 )
 from zhat.fresh import Fresh
 from zhat.metrics import CCA
 from zhat.objectives import CrossEntropy, Each, InBatchSoftmax
 from zhat.papers import _roeder2020_text as text
-from zhat.training import Cosine
+from zhat.training import Constant, Recipe
 
 KEY = "roeder2020"
 MEAN_CCA = "mean CCA"
@@ -50,11 +52,9 @@ K = 18
 DIMENSIONS = (2, 4, 8, 16, 17, 18, 24, 32)
 
 SECTOR_BUDGETS = (
-    Budget("paper", steps=10_000, batch=1024, lr=1e-3, batches=1, rows=4096),
-    Budget(
-        *("fast", 10_000, 8192, 2e-3, Cosine()), lr_scale=(("rows", 10.0),), precision="tf32", batches=1, rows=16_384
-    ),
-    Budget("smoke", 20, 128, 1e-3, Cosine(), seeds=2, batches=1, rows=1024, profile_rows=1024, judged=False),
+    Budget("paper", Recipe(10_000, schedule=Constant()), batches=1, rows=4096),
+    Budget(*("fast", Recipe(10_000, 8192, 2e-3, lr_scale=(("rows", 10.0),), precision="tf32")), batches=1, rows=16_384),
+    Budget("smoke", Recipe(20, 128), seeds=2, batches=1, rows=1024, profile_rows=1024, judged=False),
 )
 
 
@@ -65,13 +65,13 @@ def classifiers(name: str, title: str, process: Sectors, dim: int) -> Row:
     readings = (*OF_PAIRS, Reading("SVCCA 2", FirstComponents(2)), *roads)
     encoder = Fresh(Pair, Fresh(mlp, 2, dim, widths=(256, 256, 256)))
     objective = Fresh(Each, Fresh(CrossEntropy, dim, process.labels))
-    return replace(Row(name, title, process, encoder, objective, SECTOR_BUDGETS), readings=readings)
+    return Row(name, title, process, encoder, objective, SECTOR_BUDGETS, readings=readings, against=Twin())
 
 
 def determined(row: Row) -> float:
-    """The share of directions of f that log-probabilities can determine: K - 1 at most."""
+    """The share of directions of f that log-probabilities of K labels can determine: K - 1 at most."""
     dim = row.encoder.args[0].args[1]
-    return float(min(dim, row.process.labels - 1) / dim)
+    return float(min(dim, K - 1) / dim)
 
 
 def falls_past_the_limit(x: tuple[float, ...], scores: tuple[float, ...]) -> tuple[bool, str]:
@@ -85,7 +85,7 @@ def falls_past_the_limit(x: tuple[float, ...], scores: tuple[float, ...]) -> tup
     )
 
 
-FIGURE_2 = Sweep(
+FIGURE_2 = Part(
     paper=KEY,
     label="Figure 2",
     caption="Two classifiers of 18 radial sectors of the plane, trained independently: how well their features agree "
@@ -94,13 +94,15 @@ FIGURE_2 = Sweep(
     measure=CCA(),
     score=MEAN_CCA,
     rows=tuple(classifiers(f"F2.{m}", f"sectors, M = {m}", Sectors(K), m) for m in DIMENSIONS),
-    x=tuple(float(m) for m in DIMENSIONS),
-    x_name="M, features",
-    mark=float(K - 1),
-    mark_name="limit K - 1",
-    second=determined,
-    second_name="determined share of directions",
-    claim=falls_past_the_limit,
+    judge=Along(
+        x=tuple(float(m) for m in DIMENSIONS),
+        name="M, features",
+        mark=float(K - 1),
+        mark_name="limit K - 1",
+        second=determined,
+        second_name="determined share of directions",
+        claim=falls_past_the_limit,
+    ),
 )
 
 
@@ -109,7 +111,7 @@ def soft(dim: int) -> Sectors:
     return Sectors(K, harmonics=min((dim + 1) // 2, K // 2))
 
 
-FIGURE_2_VARIANT = Sweep(
+FIGURE_2_VARIANT = Part(
     paper=KEY,
     label="Figure 2v",
     caption="A variant of ours of Figure 2 in which the theorem applies: labels are drawn, and their log-probabilities "
@@ -118,13 +120,7 @@ FIGURE_2_VARIANT = Sweep(
     measure=CCA(),
     score=MEAN_CCA,
     rows=tuple(classifiers(f"F2v.{m}", f"soft sectors, M = {m}", soft(m), m) for m in DIMENSIONS),
-    x=FIGURE_2.x,
-    x_name=FIGURE_2.x_name,
-    mark=FIGURE_2.mark,
-    mark_name=FIGURE_2.mark_name,
-    second=determined,
-    second_name=FIGURE_2.second_name,
-    claim=falls_past_the_limit,
+    judge=FIGURE_2.judge,
 )
 
 # --- Figure 3: which lower patch of an image belongs to an upper one? Two networks, f for the upper, g for the lower
@@ -152,15 +148,17 @@ def patch_models(
 
     The widest do not fit the memory of a small machine, so they have no budget `smoke`.
     """
-    smoke = Budget("smoke", 4, 64, 3e-4, Cosine(), seeds=2, batches=1, rows=1400, profile_rows=1400, judged=False)
+    smoke = Budget("smoke", Recipe(4, 64, 3e-4), seeds=2, batches=1, rows=1400, profile_rows=1400, judged=False)
+    ours = Recipe(round(share * fast.steps), 1024, fast.lr, precision="bf16")
     budgets = (
-        Budget("paper", round(share * STEPS), batch=1024, lr=1e-3, batches=1, rows=10_000),
-        Budget("fast", round(share * fast.steps), 1024, fast.lr, Cosine(), batches=1, rows=10_000, precision="bf16"),
+        Budget("paper", Recipe(round(share * STEPS), schedule=Constant()), batches=1, rows=10_000),
+        Budget("fast", ours, batches=1, rows=10_000),
         *((smoke,) if width <= 1024 else ()),
     )
     encoder = Fresh(Pair, Fresh(Towers, Fresh(mlp, INPUTS, FEATURES, widths=(width,) * 3)))
-    row = Row(name, title, Patches(CIFAR10("train", images)), encoder, Fresh(Each, InBatchSoftmax()), budgets)
-    return replace(row, readings=(Reading(OF_G, Alike(view=1)), *OF_PAIRS))
+    readings = (Reading(OF_G, Alike(view=1)), *OF_PAIRS)
+    patches, objective = Patches(CIFAR10("train", images)), Fresh(Each, InBatchSoftmax())
+    return Row(name, title, patches, encoder, objective, budgets, readings=readings, against=Twin())
 
 
 @dataclass(frozen=True)
@@ -178,9 +176,9 @@ class Rises:
         )
 
 
-def panel(letter: str, caption: str, rows: tuple[Row, ...], x: tuple[float, ...], x_name: str, claim: Rises) -> Sweep:
+def panel(letter: str, caption: str, rows: tuple[Row, ...], x: tuple[float, ...], x_name: str, claim: Rises) -> Part:
     """A panel of Figure 3; the line marks what the other panels have on this axis."""
-    return Sweep(
+    return Part(
         paper=KEY,
         label=f"Figure 3{letter}",
         caption=f"{caption} Models learn which lower patch of a CIFAR-10 image belongs to an upper one; read on test "
@@ -188,13 +186,15 @@ def panel(letter: str, caption: str, rows: tuple[Row, ...], x: tuple[float, ...]
         measure=CCA(),
         score="mean CCA of f",
         rows=rows,
-        x=x,
-        x_name=x_name,
-        mark={"b": 1.0, "c": 50_000.0, "d": 256.0}[letter],
-        mark_name=f"{x_name} of the other panels",
-        second=OF_G,
-        second_name=OF_G,
-        claim=claim,
+        judge=Along(
+            x=x,
+            name=x_name,
+            mark={"b": 1.0, "c": 50_000.0, "d": 256.0}[letter],
+            mark_name=f"{x_name} of the other panels",
+            second=OF_G,
+            second_name=OF_G,
+            claim=claim,
+        ),
     )
 
 
@@ -227,7 +227,7 @@ FIGURE_3D = panel(
 PAPER = Paper(
     key=KEY,
     title="On Linear Identifiability of Learned Representations",
-    figures=(text.FIGURE_1, FIGURE_2, FIGURE_2_VARIANT, FIGURE_3B, FIGURE_3C, FIGURE_3D, text.FIGURE_4),
+    parts=(text.FIGURE_1, FIGURE_2, FIGURE_2_VARIANT, FIGURE_3B, FIGURE_3C, FIGURE_3D, text.FIGURE_4),
     notes=(
         *text.NOTES,
         "One seed is one pair: two models with weights of their own, trained on different draws from the same world. "

@@ -1,7 +1,11 @@
-"""A table or a figure of a paper beside ours: JSON, Markdown, LaTeX and an HTML page. Renders, never computes."""
+"""A part of a paper beside ours: JSON, Markdown, LaTeX and an HTML page. Renders, never computes."""
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +13,12 @@ from markupsafe import Markup
 
 from zhat._files import make_folder, write_whole
 from zhat.citing import cite
-from zhat.report import families, figures
+from zhat.report import figures
 from zhat.report.html import fill
-from zhat.results import FamilyResult, Measured, RowResult, SweepResult, TableResult, to_json
-
-Tabled = TableResult | SweepResult
-Result = Tabled | FamilyResult
+from zhat.results import Agreement, Axis, Measured, PartResult, RowResult, to_json
 
 
-def write_comparison(result: Result, folder: Path | str) -> dict[str, Path]:
+def write_comparison(result: PartResult, folder: Path | str) -> dict[str, Path]:
     """Write `results.json`, `table.md`, `table.tex`, `report.html`, and `figure.svg` for a figure.
 
     Args:
@@ -34,247 +35,306 @@ def write_comparison(result: Result, folder: Path | str) -> dict[str, Path]:
         "latex": ("table.tex", latex(result)),
         "html": ("report.html", page(result)),
     }
-    if isinstance(result, SweepResult) and result.rows:
-        texts["svg"] = ("figure.svg", figures.alone(plot(result)))
-    if isinstance(result, FamilyResult) and result.agreements:
-        texts["svg"] = ("figure.svg", figures.alone(figures.panels(families.plots(result))))
+    charts = figure(result)
+    if charts:
+        whole = charts[0][0] if len(charts) == 1 else figures.panels(charts)
+        texts["svg"] = ("figure.svg", figures.alone(whole))
     return {kind: write_whole(folder / name, text) for kind, (name, text) in texts.items()}
 
 
-def markdown(result: Result) -> str:
-    """The result as a Markdown table with its rule and provenance."""
-    header, rows = cells(result)
-    lines = [
-        f"**{result.paper}, {result.label}** ({_about(result)})",
-        "",
-        result.caption,
-        "",
-        "| " + " | ".join(header) + " |",
-        "|" + "---|" * len(header),
-        *("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows),
-        "",
-        summary(result),
-        "",
-        *([f"Rule. {result.rule}", ""] if isinstance(result, TableResult) else []),
-        *(f"- {note}" for note in result.notes),
-        "",
-        "Provenance. " + "; ".join(f"{key}: {value}" for key, value in result.provenance.items()) + ".",
-    ]
+# --- tables: header and cells as text, the same in every format
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table as text."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def grids(result: PartResult) -> list[Grid]:
+    """The tables of a result: its rows, and how alike models are, whichever there are."""
+    found = []
+    if result.judgement.agreements:
+        found.append(agreements(result))
+    if any(row.learned for row in result.rows) or not found:
+        found.append(rows(result))
+    return found
+
+
+def rows(result: PartResult) -> Grid:
+    """One line for each row; columns without content are left out."""
+    axis = result.judgement.axis
+    cells = [_cells(row, result, axis, i) for i, row in enumerate(result.rows)]
+    header = list(dict.fromkeys(name for each in cells for name in each))
+    further = list(dict.fromkeys(name for row in result.rows for name in row.readings))
+    order = [name for name in header if name not in further and name not in _BOUNDS]
+    order += [*further, *(name for name in header if name in _BOUNDS)]
+    return Grid(tuple(order), tuple(tuple(each.get(name, "–") for name in order) for each in cells))
+
+
+_BOUNDS = ("identity (published)", "supervised (published)")
+
+
+def _cells(row: RowResult, result: PartResult, axis: Axis | None, place: int) -> dict[str, str]:
+    """The cells of a row by the name of their column."""
+    cells = {"row": row.name}
+    if axis is None:
+        cells["setting"] = row.title
+    else:
+        cells[axis.name] = f"{axis.values[place]:g}"
+        if axis.second_name not in row.readings:  # a reading has a column of its own
+            cells[axis.second_name] = f"{axis.second[place]:.3f}"
+    ours = row.learned
+    if ours is not None:
+        if ours.published is not None:
+            cells["published"] = str(ours.published)
+        cells["ours" if axis is None else result.score] = str(ours)
+        cells["held out"] = _held_out(ours)
+        if ours.published is not None:
+            cells["verdict"] = ours.verdict or "not judged"
+    for name, found in row.readings.items():
+        said = [_against(found)]
+        if found.held_out != found.values:
+            said.append(f"held out {_held_out(found)}")
+        cells[name] = ", ".join([*said, *[found.verdict] * bool(found.verdict)])
+    for name, bound in zip(_BOUNDS, (row.identity, row.supervised), strict=True):
+        if bound is not None:
+            cells[name] = _against(bound)
+    return cells
+
+
+def agreements(result: PartResult) -> Grid:
+    """One line for each respect in which models are compared; columns without content are left out."""
+    found = result.judgement.agreements
+    columns = {
+        "models": [a.group for a in found],
+        "what": [a.what for a in found],
+        result.score: [_mean(a) for a in found],
+        "lowest and highest pair": [_range(a.values) if len(a.values) > 1 else "–" for a in found],
+        "chance": [f"{a.chance:.4f}" for a in found],
+        "rows compared": [f"{a.n:,}" for a in found],
+        "nats apart": [_range(a.apart) for a in found],
+        "before training": [_number(a.untrained) for a in found],
+        "the notebook's average": [_number(a.by_paper) for a in found],
+        "published": [_number(a.published, 2) for a in found],
+    }
+    kept = {name: cells for name, cells in columns.items() if any(cell != "–" for cell in cells)}
+    return Grid(tuple(kept), tuple(zip(*kept.values(), strict=True)))
+
+
+def _held_out(measured: Measured) -> str:
+    mean = f"{measured.held_out_mean:.{measured.digits}f}"
+    return mean if measured.low is None else f"{mean} [{measured.low:.2f}, {measured.high:.2f}]"
+
+
+def _against(measured: Measured) -> str:
+    return f"{measured} ({measured.published})" if measured.published else str(measured)
+
+
+def _mean(agreement: Agreement) -> str:
+    if len(agreement.values) == 1:
+        return f"{agreement.mean:.4f}"
+    return f"{agreement.mean:.4f} ± {statistics.stdev(agreement.values):.4f}"
+
+
+def _range(values: Sequence[float]) -> str:
+    if len(values) < 2:
+        return _number(values[0] if values else None)
+    return f"{min(values):.4f} to {max(values):.4f}"
+
+
+def _number(value: float | None, digits: int = 4) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def about(result: PartResult) -> str:
+    """What the numbers are, in one line."""
+    if result.judgement.agreements:
+        pairs = max(len(a.values) for a in result.judgement.agreements)
+        over = f"mean ± standard deviation over {pairs} pairs" if pairs > 1 else "one pair"
+        return f"{result.score}: {over} of models, budget {result.budget}"
+    seeds = " or ".join(str(n) for n in sorted({len(r.seeds) for r in result.rows})) or "no"
+    return f"{result.score} in percent: mean ± standard deviation over {seeds} seeds, budget {result.budget}"
+
+
+# --- formats
+
+
+def markdown(result: PartResult) -> str:
+    """The result as Markdown tables with its rule and provenance."""
+    lines = [f"**{result.paper}, {result.label}** ({about(result)})", "", result.caption, ""]
+    for grid in grids(result):
+        lines += ["| " + " | ".join(grid.header) + " |", "|" + "---|" * len(grid.header)]
+        lines += ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in grid.rows]
+        lines.append("")
+    lines += [result.summary, ""]
+    if result.judgement.rule:
+        lines += [f"Rule. {result.judgement.rule}", ""]
+    lines += [f"- {note}" for note in result.notes]
+    lines += ["", "Provenance. " + "; ".join(f"{key}: {value}" for key, value in result.provenance.items()) + "."]
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
 
 
 _LATEX = {"%": r"\%", "±": r"$\pm$", "_": r"\_", "&": r"\&", "#": r"\#", "²": "$^2$", "–": "--", "|": r"$\mid$"}
 
 
-def latex(result: Result) -> str:
-    """The result as a LaTeX table for the booktabs package."""
-    header, rows = cells(result)
+def latex(result: PartResult) -> str:
+    """The result as LaTeX tables for the booktabs package."""
 
     def escaped(text: str) -> str:
         return "".join(_LATEX.get(c, c) for c in text)
 
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{escaped(result.caption)} {escaped(_about(result))}; \cite{{{result.paper}}}.}}",
-        r"\begin{tabular}{l" + "l" * (len(header) - 1) + "}",
-        r"\toprule",
-        " & ".join(escaped(h) for h in header) + r" \\",
-        r"\midrule",
-        *(" & ".join(escaped(c) for c in row) + r" \\" for row in rows),
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{table}",
-    ]
+    lines = []
+    for grid in grids(result):
+        lines += [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{escaped(result.caption)} {escaped(about(result))}; \cite{{{result.paper}}}.}}",
+            r"\begin{tabular}{" + "l" * len(grid.header) + "}",
+            r"\toprule",
+            " & ".join(escaped(h) for h in grid.header) + r" \\",
+            r"\midrule",
+            *(" & ".join(escaped(c) for c in row) + r" \\" for row in grid.rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
     return "\n".join(lines) + "\n"
 
 
-def cells(result: Result) -> tuple[list[str], list[list[str]]]:
-    """Header and rows as text, the same in every format."""
-    if isinstance(result, FamilyResult):
-        return families.cells(result)
-    further = list(dict.fromkeys(name for r in result.rows for name in r.readings))
-    if isinstance(result, SweepResult):
-        named = result.second_name not in further  # a reading has a column of its own
-        header = ["point", result.x_name, *[result.second_name] * named, result.score, "held out", *further]
-        rows = [
-            [r.name, f"{x:g}", *[f"{s:.3f}"] * named, str(r.learned), _held_out(r.learned), *_readings(r, further)]
-            for r, x, s in zip(result.rows, result.x, result.second, strict=True)
-        ]
-        return header, rows
-    bounded = _bounded(result)
-    header = [
-        "row",
-        "setting",
-        "published",
-        "ours",
-        "held out",
-        "verdict",
-        *further,
-        *(["identity (published)", "supervised (published)"] if bounded else []),
-    ]
-    rows = []
-    for r in result.rows:
-        published = r.learned.published
-        rows.append(
-            [
-                r.name,
-                r.title,
-                str(published) if published else "–",
-                str(r.learned),
-                _held_out(r.learned),
-                r.learned.verdict or "not judged",
-                *_readings(r, further),
-                *([_against(r.identity), _against(r.supervised)] if bounded else []),
-            ]
-        )
-    return header, rows
-
-
-def summary(result: Result) -> str:
-    """One sentence: how many rows have which verdict, or whether the claim holds."""
-    missing = result.expected - len(result.rows)
-    open_ = f" {missing} of {result.expected} are not finished." if missing else ""
-    if not isinstance(result, TableResult):
-        if result.holds is None:
-            return f"The claim is not judged: {result.claim}.{open_}"
-        return f"By our rule the paper's claim {'holds' if result.holds else 'does not hold'}: {result.claim}.{open_}"
-    counts = ", ".join(f"{count} {name}" for name, count in result.verdicts.items())
-    if not counts:
-        return f"{len(result.rows)} rows, not judged: budget {result.budget} only tries the machinery.{open_}"
-    further = ", ".join(f"{count} {name}" for name, count in result.reading_verdicts.items())
-    further = f" Further numbers of the rows: {further}." if further else ""
-    return f"{counts}, of {len(result.rows)} rows.{_by_spread(result)}{further}{open_}"
-
-
-def _by_spread(result: TableResult) -> str:
-    """The rows whose mean is below the published range but for the spread of our own seeds."""
-    named = [
-        f" {row.name} counts only through the spread of our seeds: {', '.join(f'{v:.2f}' for v in row.learned.values)}."
-        for row in result.rows
-        if not row.failure and row.learned.rests_on_spread
-    ]
-    return "".join(named)
-
-
-def _bounded(result: Tabled) -> bool:
-    """Whether rows stand between the observations themselves and a supervised encoder."""
-    return not result.rows or any(r.identity is not None or r.supervised is not None for r in result.rows)
-
-
-def _readings(row: RowResult, names: list[str]) -> list[str]:
-    """Ours by the paper's protocol, what was published, held out, and the verdict."""
-    cells = []
-    for name in names:
-        found = row.readings.get(name)
-        said = [_against(found)]
-        if found is not None and found.held_out != found.values:
-            said.append(f"held out {_held_out(found)}")
-        if found is not None and found.verdict:
-            said.append(found.verdict)
-        cells.append(", ".join(said))
-    return cells
-
-
-def _held_out(measured: Measured) -> str:
-    mean = sum(measured.held_out) / len(measured.held_out)
-    if measured.low is None or measured.high is None:
-        return f"{mean:.2f}"
-    return f"{mean:.2f} [{measured.low:.2f}, {measured.high:.2f}]"
-
-
-def _against(measured: Measured | None) -> str:
-    if measured is None:
-        return "–"
-    return f"{measured} ({measured.published})" if measured.published else str(measured)
-
-
-def _about(result: Result) -> str:
-    if isinstance(result, FamilyResult):
-        return families.about(result)
-    seeds = sorted({len(r.seeds) for r in result.rows})
-    count = " or ".join(str(n) for n in seeds) or "no"
-    return f"{result.score} in percent: mean ± standard deviation over {count} seeds, budget {result.budget}"
-
-
-def plot(result: SweepResult) -> str:
-    """The figure of a sweep as SVG."""
-    beside = [r.readings[result.second_name] for r in result.rows if result.second_name in r.readings]
-    seeds = len(beside) == len(result.rows)  # the second quantity is a reading of every seed, in percent
-    return figures.sweep(
-        result.x,
-        [r.learned.values for r in result.rows],
-        [reading.mean for reading in beside] if seeds else result.second,
-        result.mark,
-        names=(
-            result.x_name,
-            f"{result.score} (%)",
-            f"{result.second_name} (%)" if seeds else result.second_name,
-            result.mark_name,
-        ),
-        beside=[reading.values for reading in beside] if seeds else (),
-    )
-
-
-def page(result: Result) -> str:
+def page(result: PartResult) -> str:
     """One self-contained HTML page."""
-    if isinstance(result, FamilyResult):
-        return families.page(result, summary(result))
-    header, rows = cells(result)
-    bounds = [(r[0], r[1], r[-2], r[-1]) for r in rows] if isinstance(result, TableResult) and _bounded(result) else []
-    if bounds:
-        header, rows = header[:-2], [row[:-2] for row in rows]
+    tables = grids(result)
+    verdicts = bool(result.judgement.rule) and any(row.learned for row in result.rows)
     return fill(
         "comparison.html",
         {
             "result": result,
-            "about": _about(result),
-            "summary": summary(result),
-            "header": header,
-            "rows": rows,
-            "bounds": bounds,
-            "verdict_at": header.index("verdict") if "verdict" in header else -1,
-            "plot": Markup(plot(result)) if isinstance(result, SweepResult) and result.rows else None,
-            "compared": Markup(_compared(result)) if isinstance(result, TableResult) and result.rows else None,
-            "rule": result.rule if isinstance(result, TableResult) else None,
-            "bracketed": any(r.learned.low is not None for r in result.rows),
+            "axis": result.judgement.axis,
+            "about": about(result),
+            "grids": tables,
+            "charts": [(Markup(chart), caption) for chart, caption in figure(result)],
+            "compared": Markup(_compared(result)) if verdicts else None,
+            "bracketed": any(r.learned and r.learned.low is not None for r in result.rows),
+            "apart": any(a.apart for a in result.judgement.agreements),
             "details": [_detail(row, result) for row in result.rows],
+            "facts_about": [("training time", f"{result.seconds:.0f} s"), *result.provenance.items()],
             "bibtex": cite(result.paper),
         },
     )
 
 
-def _compared(result: TableResult) -> str:
-    return figures.against_published(
-        [
-            figures.Pair(
-                r.name,
-                r.learned.values,
-                (r.learned.published.mean, r.learned.published.std) if r.learned.published else None,
-                r.learned.verdict,
-            )
-            for r in result.rows
-        ],
-        f"{result.score} (%)",
-    )
-
-
-def _aligned(row: RowResult) -> str:
-    one, two = zip(*row.aligned, strict=True)
-    return figures.scatter(one, two, "model 1", "model 2, mapped", "first coordinate")
-
-
-def _detail(row: RowResult, result: Tabled) -> dict[str, Any]:
+def _detail(row: RowResult, result: PartResult) -> dict[str, Any]:
     losses = [(f"seed {s}", c.steps, c.loss) for s, c in zip(row.seeds, row.curves, strict=True)]
     seen = [(f"seed {s}", c.watched_steps, c.watched) for s, c in zip(row.seeds, row.curves, strict=True) if c.watched]
     name = row.curves[0].watched_name if row.curves else ""
+    charts = [
+        *((figures.lines([line], "step", "loss"), f"Loss of {line[0]}.") for line in losses if len(losses) > 8),
+        *([(figures.lines(losses, "step", "loss"), "Loss of each seed.")] if 0 < len(losses) <= 8 else []),
+    ]
+    if seen:
+        charts.append(
+            (figures.lines(seen, "step", name, y_range=(0, 1)), f"{name[:1].upper()}{name[1:]} while training.")
+        )
+    if row.aligned:
+        truth, estimate = zip(*row.aligned, strict=True)
+        said = "First coordinate of the truth against its estimate, on rows the map has not seen."
+        charts.append((figures.scatter(truth, estimate, "truth", "estimate", f"seed {row.seeds[0]}"), said))
     return {
         "row": row,
-        "values": ", ".join(f"{v:.2f}" for v in row.learned.values),
-        "held_out": ", ".join(f"{v:.2f}" for v in row.learned.held_out),
-        "loss": Markup(figures.lines(losses, "step", "loss")) if losses else None,
-        "watched": Markup(figures.lines(seen, "step", name, y_range=(0, 1))) if seen else None,
-        "watched_name": {"affine R2": "Held-out R² up to an affine map"}.get(name, name[:1].upper() + name[1:]),
-        "aligned": Markup(_aligned(row)) if row.aligned else None,
-        "settings": result.settings.get(row.name, {}),
+        "values": ", ".join(f"{v:.2f}" for v in row.learned.values) if row.learned else "",
+        "held_out": ", ".join(f"{v:.2f}" for v in row.learned.held_out) if row.learned else "",
+        "readings": {n: ", ".join(f"{v:.{m.digits}f}" for v in m.values) for n, m in row.readings.items()},
+        "charts": [(Markup(chart), caption) for chart, caption in charts],
+        "settings": list(result.settings.get(row.name, {}).items()),
     }
+
+
+# --- charts
+
+
+def figure(result: PartResult) -> list[tuple[str, str]]:
+    """The charts of a figure, each with its caption; a table has none."""
+    axis = result.judgement.axis
+    if axis is not None and result.rows:
+        return [_along(result, axis)]
+    return [*_words(result), *_curves(result), *_layers(result)]
+
+
+def _along(result: PartResult, axis: Axis) -> tuple[str, str]:
+    """Scores of every seed along an axis."""
+    beside = [r.readings[axis.second_name] for r in result.rows if axis.second_name in r.readings]
+    of_seeds = len(beside) == len(result.rows)  # the second quantity is a reading of every seed, in percent
+    second = f"{axis.second_name} (%)" if of_seeds else axis.second_name
+    chart = figures.sweep(
+        axis.values,
+        [r.learned.values for r in result.rows if r.learned is not None],
+        [reading.mean for reading in beside] if of_seeds else axis.second,
+        axis.mark,
+        names=(axis.name, f"{result.score} (%)", second, axis.mark_name),
+        beside=[reading.values for reading in beside] if of_seeds else (),
+    )
+    return chart, (
+        f"Dots: one for each seed, the line goes through their means. Dashed: {axis.second_name} (right axis; rings: "
+        f"its seeds, where it has any). The vertical line marks the {axis.mark_name}."
+    )
+
+
+def _words(result: PartResult) -> list[tuple[str, str]]:
+    out = []
+    for drawn in result.judgement.words:
+        for second, when in ((drawn.second, "before the map"), (drawn.mapped, "after the map")):
+            caption = f"{drawn.title}: {len(drawn.words)} words, {when}. Dots: first model; rings: second model."
+            out.append((figures.words(drawn.words, drawn.first, second, when), caption))
+    return out
+
+
+def _curves(result: PartResult) -> list[tuple[str, str]]:
+    """For each group of agreements: how alike by how far apart, and the canonical correlations."""
+    out = []
+    for group, members in groupby(result.judgement.agreements, lambda a: a.group):
+        found = list(members)
+        clouds = [a for a in found if len(a.apart) > 2]
+        if clouds:
+            pairs = [(a.name, a.apart, a.values) for a in clouds]
+            chart = figures.points(pairs, "nats between probabilities", result.score, level=clouds[0].chance)
+            said = "how alike, by how far apart the probabilities of the two models are"
+            out.append((chart, f"{group}, all {len(clouds[0].apart)} pairs: {said}."))
+        shown = [a for a in found if a.shown]
+        if len(shown[0].coefficients) >= 3:
+            series = [(a.what, range(1, len(a.coefficients) + 1), a.coefficients) for a in shown]
+            chart = figures.lines(series, "coefficient", "correlation", y_range=(0, 1), level=shown[0].chance)
+            out.append((chart, f"{group}: canonical correlations, largest first, averaged over pairs."))
+    return out
+
+
+def _layers(result: PartResult) -> list[tuple[str, str]]:
+    """How alike every layer is, one line for each group."""
+    layers = [a for a in result.judgement.agreements if a.before is not None]
+    if not layers:
+        return []
+    groups = [(group, list(members)) for group, members in groupby(layers, lambda a: a.group)]
+    means = [(group, [a.before or 0 for a in found], [a.mean for a in found]) for group, found in groups]
+    before = [[a.untrained for a in found if a.untrained is not None] for _, found in groups]
+    known = all(len(b) == len(found) for b, (_, found) in zip(before, groups, strict=True))
+    beside = before if known else []
+    chart = figures.lines(means, "layers before the last", result.score, y_range=(0, 1), beside=beside)
+    said = " Dotted: before training." if known else ""
+    return [(chart, f"{result.score} of every layer, one line for each number of components.{said}")]
+
+
+def _compared(result: PartResult) -> str:
+    """One line for each row: ours and the published score."""
+    pairs = [
+        figures.Pair(
+            row.name,
+            row.learned.values,
+            (row.learned.published.mean, row.learned.published.reach) if row.learned.published else None,
+            row.learned.verdict,
+        )
+        for row in result.rows
+        if row.learned is not None
+    ]
+    return figures.against_published(pairs, f"{result.score} (%)")

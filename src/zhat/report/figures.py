@@ -167,7 +167,7 @@ def points(
 
 @dataclass(frozen=True)
 class Pair:
-    """A row of a table: our seeds beside the published mean and standard deviation."""
+    """A row of a table: our seeds beside the published mean, and how far ours may lie from it."""
 
     name: str
     values: Sequence[float]
@@ -187,8 +187,8 @@ def against_published(pairs: Sequence[Pair], x_name: str) -> str:
         y = top + row * (i + 0.5)
         body.append(_text(64, y + 4, pair.name, kind="label", anchor="end"))
         if pair.published:
-            mean, slack = pair.published[0], max(2 * pair.published[1], 0.3)
-            body.append(_line(x(mean - slack), y, x(mean + slack), y, "range"))
+            mean, reach = pair.published
+            body.append(_line(x(mean - reach), y, x(mean + reach), y, "range"))
             body.append(_line(x(mean), y - 8, x(mean), y + 8, "chance"))
         kind = "learned lost" if pair.verdict == "missed" else "learned"
         body += [

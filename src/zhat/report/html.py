@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from zhat._files import write_whole
@@ -16,7 +15,7 @@ from zhat.citing import cite
 from zhat.equivalence import AFFINE
 from zhat.errors import BadInput
 from zhat.report import figures
-from zhat.results import Record, Score, describe
+from zhat.results import Across, Record, across, describe
 
 SCATTERS = 12  # latents drawn one by one; a page with hundreds of them helps nobody
 
@@ -36,112 +35,90 @@ def render(records: Record | Sequence[Record]) -> str:
     records = (records,) if isinstance(records, Record) else tuple(records)
     if not records:
         raise BadInput("a report needs at least one finished run.")
+    if any(r.learned is None or r.picture is None for r in records):
+        raise BadInput(
+            f"{records[0].name!r} is a model that is compared with its peers, so it has no page of its own. Give the "
+            "results.json of zhat reproduce."
+        )
     return fill("run.html", _page(records))
 
 
 def fill(template: str, words: dict[str, Any]) -> str:
     """A template of this room, filled; the style is part of the page."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     here = resources.files("zhat.report")
-    style = Markup(here.joinpath("style.css").read_text(encoding="utf-8"))
-    return environment.from_string(here.joinpath(template).read_text(encoding="utf-8")).render(style=style, **words)
+
+    def text(name: str) -> str:
+        return here.joinpath(name).read_text(encoding="utf-8")
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, loader=FunctionLoader(text)
+    )
+    environment.globals["style"] = Markup(text("style.css"))  # global, because pages import macros from each other
+    return environment.get_template(template).render(**words)
 
 
 def _page(records: tuple[Record, ...]) -> dict[str, Any]:
     first = records[0]
-    prediction = first.prediction
-    classes = [s.up_to for s in first.learned]
-    rungs = []
-    for up_to in classes:
-        learned = [r.learned[up_to] for r in records]
-        raw = [score for r in records for score in r.raw or () if score.up_to is up_to]
-        predicted = prediction is not None and prediction.holds != "no" and prediction.up_to is up_to
-        rungs.append(_rung(describe(up_to, learned[0].shift), up_to.meaning, raw, learned, predicted))
-    affine = [r.learned[AFFINE].value for r in records]
+    prediction, picture, sides = first.prediction, first.picture, first.sides
+    assert first.learned is not None and picture is not None  # noqa: PT018
+    rungs = across(records)
     curves = [(f"seed {r.seed}", r.curve.steps, r.curve.loss) for r in records]
     watched = [(f"seed {r.seed}", r.curve.watched_steps, r.curve.watched) for r in records if r.curve.watched]
-    picture = first.picture
     latents = range(len(picture.z[0]))
     scatters = [
         figures.scatter(
             [row[j] for row in picture.z],
             [row[j] for row in picture.z_hat],
-            f"model 1, {j + 1}" if first.raw is None else f"z{j + 1}",
-            "model 2, mapped" if first.raw is None else f"ẑ{j + 1}",
-            f"{'coordinate' if first.raw is None else 'latent'} {j + 1}",
+            f"{sides.symbols[0]}{j + 1}",
+            f"{sides.symbols[1]}{j + 1}",
+            f"{sides.one} {j + 1}",
         )
         for j in latents[:SCATTERS]
     ]
     scale = prediction.scale if prediction is not None and prediction.holds != "no" else None
+    ladder = [figures.Rung(r.name, r.raw, r.learned, r.low, r.high, r.chance, r.predicted) for r in rungs]
+    affine = rungs[-1]
     return {
         "title": first.name,
-        "in_pairs": first.raw is None,
-        "seeds": [r.seed for r in records],
+        "sides": sides,
+        "records": records,
         "prediction": prediction,
         "rungs": rungs,
         "measured": _measured(rungs, len(records)),
-        "ladder": Markup(figures.ladder([rung["figure"] for rung in rungs])),
+        "ladder": Markup(figures.ladder(ladder)),
         "loss": Markup(figures.lines(curves, "step", "loss")),
         "watched": Markup(figures.lines(watched, "step", first.curve.watched_name, y_range=(0, 1)))
         if watched
         else None,
         "scatters": [Markup(s) for s in scatters],
-        "hidden_latents": len(latents) - len(scatters),
+        "hidden": len(latents) - len(scatters),
         "picture_class": describe(picture.up_to, True),
         "spectrum": Markup(figures.bars(picture.singular_values, scale, "singular value")),
         "scale": scale,
-        "heatmap": Markup(figures.heatmap(picture.correlation, *_axes(first))),
+        "heatmap": Markup(figures.heatmap(picture.correlation, f"coordinate of {sides.learned}", sides.one)),
         "n": first.learned[AFFINE].n,
-        "records": [
-            {
-                "seed": r.seed,
-                "raw": r.raw and r.raw[AFFINE].value,
-                "learned": a,
-                "loss": r.curve.loss[-1],
-            }
-            for r, a in zip(records, affine, strict=True)
+        "seeds": [
+            (r.seed, affine.raw[i] if affine.raw else None, affine.learned[i], r.curve.loss[-1])
+            for i, r in enumerate(records)
         ],
-        "seconds": first.seconds,
-        "settings": first.settings,
-        "provenance": first.provenance,
+        "first": first,
+        "about": [
+            *first.settings.items(),
+            ("seeds", ", ".join(str(r.seed) for r in records)),
+            ("training time", f"{first.seconds:.1f} s for all seeds trained together"),
+            *first.provenance.items(),
+        ],
         "bibtex": cite(*([prediction.cite] if prediction is not None and prediction.cite else [])),
     }
 
 
-def _axes(record: Record) -> tuple[str, str]:
-    return ("coordinate of model 2", "of model 1") if record.raw is None else ("coordinate of h", "latent")
-
-
-def _rung(name: str, meaning: str, raw: list[Score], learned: list[Score], predicted: bool) -> dict[str, Any]:
-    values = [s.value for s in learned]
-    lows, highs = (
-        [s.low for s in learned if s.low is not None],
-        [s.high for s in learned if s.high is not None],
-    )
-    chances = [s.chance for s in learned if s.chance is not None]
-    low, high = (min(lows), max(highs)) if lows and highs else (None, None)
-    chance = statistics.fmean(chances) if chances else None
-    return {
-        "name": name,
-        "meaning": meaning,
-        "raw": statistics.fmean(s.value for s in raw) if raw else None,
-        "learned": statistics.fmean(values),
-        "spread": statistics.stdev(values) if len(values) > 1 else None,
-        "low": low,
-        "high": high,
-        "chance": chance,
-        "predicted": predicted,
-        "figure": figures.Rung(name, [s.value for s in raw], values, low, high, chance, predicted),
-    }
-
-
-def _measured(rungs: list[dict[str, Any]], seeds: int) -> str:
+def _measured(rungs: tuple[Across, ...], seeds: int) -> str:
     last = rungs[-1]
     over = f"mean of {seeds} seeds" if seeds > 1 else "one seed"
-    text = f"up to {last['name']}, held-out R² {last['learned']:.4f} ({over})"
-    if last["raw"] is not None:
-        text += f"; the observations themselves reach {last['raw']:.4f}"
+    text = f"up to {last.name}, held-out R² {last.mean:.4f} ({over})"
+    if last.raw_mean is not None:
+        text += f"; the observations themselves reach {last.raw_mean:.4f}"
     for rung in rungs:
-        if rung["predicted"] and rung is not last:
-            text = f"up to {rung['name']}, held-out R² {rung['learned']:.4f}; {text}"
+        if rung.predicted and rung is not last:
+            text = f"up to {rung.name}, held-out R² {rung.mean:.4f}; {text}"
     return text[0].upper() + text[1:] + "."

@@ -17,16 +17,16 @@ from zhat.results.audits import (
 from zhat.results.papers import (
     POINTS,
     Agreement,
-    FamilyResult,
+    Axis,
+    Judgement,
     Measured,
+    PartResult,
     Published,
     RowResult,
-    SweepResult,
-    TableResult,
     WordMap,
 )
 from zhat.results.plain import from_json, to_json
-from zhat.results.runs import Curve, ModelRecord, Picture, Record
+from zhat.results.runs import Across, Curve, Picture, Record, Sides, across
 from zhat.results.scores import Profile, Score, describe
 from zhat.results.theory import Answer, Diversity, HeadCheck, ModelPair, Prediction, Spread, Truth
 
@@ -43,17 +43,19 @@ __all__ = [
     "ModelPair",
     "Curve",
     "Picture",
+    "Sides",
     "Record",
-    "ModelRecord",
+    "Across",
+    "across",
     "Published",
     "Measured",
     "POINTS",
     "RowResult",
-    "TableResult",
-    "SweepResult",
+    "Axis",
     "Agreement",
     "WordMap",
-    "FamilyResult",
+    "Judgement",
+    "PartResult",
     "AuditResult",
     "letter",
     "VERDICTS",

@@ -43,6 +43,7 @@ class AuditResult:
         residuals: what the map leaves unexplained, mean squared error over variance: one line for each held-out piece
             of the rows, in it one number for each column of b that varies, or for some neighbouring ones.
         recall: recall@k behind the map for several k.
+        searched: recall@k behind the map for the k that was asked for; None where none was.
     """
 
     verdict: str
@@ -69,6 +70,7 @@ class AuditResult:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     residuals: tuple[tuple[float, ...], ...] = ()
     recall: tuple[Score, ...] = ()
+    searched: Score | None = None
 
     @property
     def score(self) -> Score | None:

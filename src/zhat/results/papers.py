@@ -1,14 +1,17 @@
-"""Published beside ours: tables, sweeps, families of models."""
+"""Published beside ours: the rows of a part of a paper, and what its judge says of them."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from zhat.results.runs import Curve, ModelRecord
+from zhat.results.runs import Curve
 from zhat.results.theory import Prediction
+
+POINTS = 0.3
+"""How far, in points, our mean may always lie from a published one."""
 
 
 @dataclass(frozen=True)
@@ -18,17 +21,18 @@ class Published:
     mean: float
     std: float
 
+    @property
+    def reach(self) -> float:
+        """How far our mean may lie from the published one, whatever the spread of our seeds."""
+        return max(2 * self.std, POINTS)
+
     def __str__(self) -> str:
         return f"{self.mean:.2f} ± {self.std:.2f}"
 
 
-POINTS = 0.3
-"""How far, in points, our mean may always lie from a published one."""
-
-
 @dataclass(frozen=True)
 class Measured:
-    """A cell of a table: what was published and what every seed gave, in percent.
+    """A cell of a table: what was published and what every seed gave, in percent unless it is an error or a loss.
 
     Attributes:
         published: the paper's number, if it prints one here.
@@ -37,19 +41,26 @@ class Measured:
         low: lowest end of the seeds' 95% bootstrap intervals of the held-out scores.
         high: highest end of them.
         verdict: "reproduced", "exceeded" or "missed"; empty where nothing was published or the budget is not judged.
+        digits: how many to show.
     """
 
     published: Published | None
     values: tuple[float, ...]
     held_out: tuple[float, ...]
-    low: float | None
-    high: float | None
-    verdict: str
+    low: float | None = None
+    high: float | None = None
+    verdict: str = ""
+    digits: int = 2
 
     @property
     def mean(self) -> float:
         """Mean over seeds, by the paper's protocol."""
         return statistics.fmean(self.values)
+
+    @property
+    def held_out_mean(self) -> float:
+        """Mean over seeds of the held-out scores."""
+        return sum(self.held_out) / len(self.held_out)
 
     @property
     def std(self) -> float:
@@ -61,37 +72,37 @@ class Measured:
         """Whether it counts as reproduced only by 2 standard errors of our own: some seeds succeed and others fail."""
         if self.published is None or self.verdict != "reproduced":
             return False
-        return self.mean < self.published.mean - max(2 * self.published.std, POINTS)
+        return self.mean < self.published.mean - self.published.reach
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f} ± {self.std:.2f}" if len(self.values) > 1 else f"{self.mean:.2f}"
+        spread = f" ± {self.std:.{self.digits}f}" if len(self.values) > 1 else ""
+        return f"{self.mean:.{self.digits}f}{spread}"
 
 
 @dataclass(frozen=True)
 class RowResult:
-    """One row of a table, or one point of a figure.
+    """One row of a table, one point of a figure, or the models of one setting.
 
     Attributes:
         name: the row's name, for instance "T1.1".
         title: for a reader.
         failure: whether the paper shows that this setting fails.
         prediction: what theory says.
-        learned: the trained representation.
+        learned: the trained representation; None for models that are only compared with their peers.
         identity: the observations themselves.
         supervised: the same encoder trained on the true latents.
         curves: one for each seed.
         seconds: wall time of training all seeds of the row.
         seeds: which.
-        readings: further numbers that the table prints, by name; in percent, unless they are errors.
-        aligned: for pairs of models, held-out rows of the first pair: the first coordinate of one model, and what an
-            affine map of the other makes of it.
+        readings: further numbers of the row, by name.
+        aligned: some held-out rows of the first seed: the first coordinate of the truth, and its estimate.
     """
 
     name: str
     title: str
     failure: bool
     prediction: Prediction | None
-    learned: Measured
+    learned: Measured | None
     identity: Measured | None
     supervised: Measured | None
     curves: tuple[Curve, ...]
@@ -102,88 +113,24 @@ class RowResult:
 
 
 @dataclass(frozen=True)
-class TableResult:
-    """A table of a paper, published and measured side by side.
+class Axis:
+    """Where the points of a figure stand.
 
     Attributes:
-        paper: key in `references.bib`.
-        label: for instance "Table 1".
-        caption: what it shows.
-        score: the name of the score.
-        budget: the name of the budget.
-        rows: those that are finished.
-        expected: how many rows were asked for.
-        seconds: wall time of all trainings, references included.
-        settings: of each row, by name.
-        provenance: versions, device, commit, date, command.
-        rule: how verdicts are given.
-        notes: differences from the official code.
-    """
-
-    paper: str
-    label: str
-    caption: str
-    score: str
-    budget: str
-    rows: tuple[RowResult, ...]
-    expected: int
-    seconds: float
-    settings: Mapping[str, Any]
-    provenance: Mapping[str, Any]
-    rule: str
-    notes: tuple[str, ...] = ()
-
-    @property
-    def verdicts(self) -> dict[str, int]:
-        """How many rows have which verdict."""
-        return _counted([row.learned.verdict for row in self.rows])
-
-    @property
-    def reading_verdicts(self) -> dict[str, int]:
-        """How many of the rows' further numbers have which verdict."""
-        return _counted([reading.verdict for row in self.rows for reading in row.readings.values()])
-
-
-def _counted(verdicts: list[str]) -> dict[str, int]:
-    return {name: verdicts.count(name) for name in ("reproduced", "exceeded", "missed") if name in verdicts}
-
-
-@dataclass(frozen=True)
-class SweepResult:
-    """A figure of a paper: scores along an axis, with a second quantity and a mark.
-
-    The attributes that `TableResult` has as well mean the same; `rows` are the points.
-
-    Attributes:
-        x: values on the axis.
-        x_name: what they are.
+        name: what the axis shows.
+        values: one for each finished row.
         mark: a value on the axis worth a line.
         mark_name: what it is.
-        second: a second quantity at each x.
-        second_name: what it is.
-        holds: whether the paper's claim holds here; None while points are missing.
-        claim: the claim in words, with our numbers.
+        second: a second quantity at each point.
+        second_name: what it is; the name of a reading where the rows have one.
     """
 
-    paper: str
-    label: str
-    caption: str
-    score: str
-    budget: str
-    rows: tuple[RowResult, ...]
-    expected: int
-    x: tuple[float, ...]
-    x_name: str
+    name: str
+    values: tuple[float, ...]
     mark: float
     mark_name: str
     second: tuple[float, ...]
     second_name: str
-    holds: bool | None
-    claim: str
-    seconds: float
-    settings: Mapping[str, Any]
-    provenance: Mapping[str, Any]
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -198,6 +145,9 @@ class Agreement:
         chance: mean over pairs of what shuffled rows give.
         coefficients: canonical correlations, largest first, averaged over pairs.
         n: rows compared.
+        chosen: how these pairs were chosen among more, for instance "the two lowest losses of 16".
+        before: of layers, how many lie between this one and the last.
+        shown: whether a short table or a chart of curves shows it; of many layers only some are.
         published: the published mean, where there is one.
         by_paper: the average over pairs as the paper takes it, where that differs.
         untrained: the mean over pairs of the same models before training, where that was read.
@@ -211,6 +161,9 @@ class Agreement:
     chance: float
     coefficients: tuple[float, ...]
     n: int
+    chosen: str = ""
+    before: int | None = None
+    shown: bool = True
     published: float | None = None
     by_paper: float | None = None
     untrained: float | None = None
@@ -220,6 +173,11 @@ class Agreement:
     def mean(self) -> float:
         """Mean over pairs."""
         return statistics.fmean(self.values)
+
+    @property
+    def what(self) -> str:
+        """What is compared, and how the pairs were chosen."""
+        return f"{self.name}, {self.chosen}" if self.chosen else self.name
 
 
 @dataclass(frozen=True)
@@ -242,16 +200,43 @@ class WordMap:
 
 
 @dataclass(frozen=True)
-class FamilyResult:
-    """A figure of a paper that compares models with each other.
-
-    The attributes that `TableResult` has as well mean the same; `rows` are the models.
+class Judgement:
+    """What a judge says of a part.
 
     Attributes:
-        agreements: what was compared, and how alike it is; empty until all models are finished.
-        words: what the figure draws of word models.
-        holds: whether the paper's claim holds here; None where that cannot be told.
-        claim: the claim in words, with our numbers.
+        rule: how verdicts on single rows are given, where they are.
+        claim: what the paper claims, in words with our numbers; or why it is not judged. Empty where it claims nothing.
+        holds: whether the claim holds here; None where that cannot be told.
+        axis: where the rows stand, for a figure along an axis.
+        agreements: how alike models are, for a figure that compares them with each other.
+        words: what a figure draws of word models.
+    """
+
+    rule: str = ""
+    claim: str = ""
+    holds: bool | None = None
+    axis: Axis | None = None
+    agreements: tuple[Agreement, ...] = ()
+    words: tuple[WordMap, ...] = ()
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """A table or a figure of a paper, published and measured.
+
+    Attributes:
+        paper: key in `references.bib`.
+        label: for instance "Table 1".
+        caption: what it shows.
+        score: the name of the score.
+        budget: the name of the budget.
+        rows: those that are finished.
+        expected: how many rows were asked for.
+        judgement: what the judge says.
+        seconds: wall time of all trainings, references included.
+        settings: of each row, by name.
+        provenance: versions, device, commit, date, command.
+        notes: differences from the official code.
     """
 
     paper: str
@@ -259,13 +244,46 @@ class FamilyResult:
     caption: str
     score: str
     budget: str
-    rows: tuple[ModelRecord, ...]
+    rows: tuple[RowResult, ...]
     expected: int
-    agreements: tuple[Agreement, ...]
-    words: tuple[WordMap, ...]
-    holds: bool | None
-    claim: str
+    judgement: Judgement
     seconds: float
     settings: Mapping[str, Any]
     provenance: Mapping[str, Any]
     notes: tuple[str, ...] = ()
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """How many rows have which verdict."""
+        return _counted(row.learned for row in self.rows)
+
+    @property
+    def reading_verdicts(self) -> dict[str, int]:
+        """How many of the rows' further numbers have which verdict."""
+        return _counted(reading for row in self.rows for reading in row.readings.values())
+
+    @property
+    def summary(self) -> str:
+        """One or a few sentences: whether the claim holds, or how many rows have which verdict."""
+        said, missing = self.judgement, self.expected - len(self.rows)
+        open_ = f" {missing} of {self.expected} are not finished." if missing and self.rows else ""
+        if said.claim and said.holds is None:
+            return f"The claim is not judged: {said.claim}.{open_}"
+        if said.claim:
+            return f"By our rule the paper's claim {'holds' if said.holds else 'does not hold'}: {said.claim}.{open_}"
+        counts = ", ".join(f"{count} {name}" for name, count in self.verdicts.items())
+        if not counts:
+            return f"{len(self.rows)} rows, not judged: budget {self.budget} only tries the machinery.{open_}"
+        by_spread = "".join(
+            f" {row.name} counts only through the spread of our seeds: {', '.join(f'{v:.2f}' for v in cell.values)}."
+            for row in self.rows
+            if (cell := row.learned) is not None and not row.failure and cell.rests_on_spread
+        )
+        further = ", ".join(f"{count} {name}" for name, count in self.reading_verdicts.items())
+        further = f" Further numbers of the rows: {further}." if further else ""
+        return f"{counts}, of {len(self.rows)} rows.{by_spread}{further}{open_}"
+
+
+def _counted(cells: Iterable[Measured | None]) -> dict[str, int]:
+    verdicts = [cell.verdict for cell in cells if cell is not None]
+    return {name: verdicts.count(name) for name in ("reproduced", "exceeded", "missed") if name in verdicts}

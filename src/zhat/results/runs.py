@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from zhat.equivalence import Equivalence
-from zhat.results.scores import Profile, Score
+from zhat.results.scores import Profile, Score, describe
 from zhat.results.theory import Prediction
 
 
@@ -42,6 +43,27 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Sides:
+    """The two sides of a comparison, in the words of a page.
+
+    Attributes:
+        question: what the comparison asks.
+        truth: what the representation is compared with.
+        one: one coordinate of it.
+        learned: the representation.
+        symbols: of one coordinate of the truth, and of its estimate.
+        raw: what the raw scores were read from; empty where there are none.
+    """
+
+    question: str = "Did the model recover the latents behind the data?"
+    truth: str = "the latents"
+    one: str = "latent"
+    learned: str = "the representation"
+    symbols: tuple[str, str] = ("z", "ẑ")
+    raw: str = "raw observations"
+
+
+@dataclass(frozen=True)
 class Record:
     """One finished run: one world, one encoder, one seed.
 
@@ -51,14 +73,19 @@ class Record:
         settings: process, objective, encoder and budget, each as its repr.
         provenance: versions, device, commit, date.
         seconds: wall time of the training this seed was part of.
+        curve: losses over training.
+        stack: the seeds that were trained together with this one, itself among them.
+        sides: what the representation is compared with.
         prediction: what theory says.
-        raw: scores of the observations themselves; None for a pair of models.
-        learned: scores of the representation; for a pair of models, of the second as a map of the first.
+        raw: scores of the observations themselves, where there are any.
+        learned: scores of the representation; None for a model that is only compared with its peers.
+        picture: what a page draws.
         by_paper: the score a paper's table prints, by the paper's own protocol, where the run belongs to one.
         held_out: the same score read on rows the fit has not seen.
-        curve: losses over training.
-        picture: what a page draws.
+        raw_by_paper: `by_paper` of the observations themselves, where the paper prints it.
+        raw_held_out: `held_out` of the observations themselves.
         readings: further numbers of the row by name: by the paper's protocol, and ours.
+        samples: some observations as a picture, one line for each view, as a data URI; empty where they are no images.
     """
 
     name: str
@@ -66,38 +93,79 @@ class Record:
     settings: Mapping[str, Any]
     provenance: Mapping[str, Any]
     seconds: float
-    prediction: Prediction | None
-    raw: Profile | None
-    learned: Profile
     curve: Curve
-    picture: Picture
+    stack: tuple[int, ...] = ()
+    sides: Sides = Sides()
+    prediction: Prediction | None = None
+    raw: Profile | None = None
+    learned: Profile | None = None
+    picture: Picture | None = None
     by_paper: Score | None = None
     held_out: Score | None = None
+    raw_by_paper: Score | None = None
+    raw_held_out: Score | None = None
     readings: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    samples: str = ""
 
 
 @dataclass(frozen=True)
-class ModelRecord:
-    """One trained model of a family whose models are compared with each other; nobody knows its latents.
+class Across:
+    """The scores of one class of maps over the seeds of a setting.
 
     Attributes:
-        name: of the model.
-        title: for a reader.
-        seed: of its initial weights and of the rows it saw.
-        settings: process, objective, encoder and budget, each as its repr.
-        provenance: versions, device, commit, date.
-        seconds: wall time of its training.
-        curve: losses over training.
-        loss: its loss on held-out rows; None for a model that was not trained here.
-        training_loss: its loss on training rows, where models are ordered by it.
+        up_to: the class.
+        name: the class in words, with the shift if one is forgiven.
+        raw: held-out R2 of the observations themselves, one for each seed; empty where there are none.
+        learned: held-out R2 of the representation, one for each seed.
+        low: lowest end of the seeds' 95% intervals.
+        high: highest end of them.
+        chance: mean over seeds of what shuffled rows give.
+        predicted: whether theory predicts this class.
     """
 
+    up_to: Equivalence
     name: str
-    title: str
-    seed: int
-    settings: Mapping[str, Any]
-    provenance: Mapping[str, Any]
-    seconds: float
-    curve: Curve
-    loss: float | None
-    training_loss: float | None = None
+    raw: tuple[float, ...]
+    learned: tuple[float, ...]
+    low: float | None
+    high: float | None
+    chance: float | None
+    predicted: bool
+
+    @property
+    def raw_mean(self) -> float | None:
+        """Mean over seeds; None where there are no raw scores."""
+        return statistics.fmean(self.raw) if self.raw else None
+
+    @property
+    def mean(self) -> float:
+        """Mean over seeds."""
+        return statistics.fmean(self.learned)
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation over seeds; None for one seed."""
+        return statistics.stdev(self.learned) if len(self.learned) > 1 else None
+
+
+def across(records: Sequence[Record]) -> tuple[Across, ...]:
+    """The scores of some runs of one setting, class by class, tightest first."""
+    prediction = records[0].prediction
+    found = []
+    for first in records[0].learned or ():
+        learned = [r.learned[first.up_to] for r in records if r.learned is not None]
+        ends = [(s.low, s.high) for s in learned if s.low is not None and s.high is not None]
+        chances = [s.chance for s in learned if s.chance is not None]
+        found.append(
+            Across(
+                up_to=first.up_to,
+                name=describe(first.up_to, first.shift),
+                raw=tuple(s.value for r in records for s in r.raw or () if s.up_to is first.up_to),
+                learned=tuple(s.value for s in learned),
+                low=min(low for low, _ in ends) if ends else None,
+                high=max(high for _, high in ends) if ends else None,
+                chance=statistics.fmean(chances) if chances else None,
+                predicted=prediction is not None and prediction.holds != "no" and prediction.up_to is first.up_to,
+            )
+        )
+    return tuple(found)

@@ -1,13 +1,13 @@
-"""How alike the models of a family are: words and contexts of word models, hidden states of language models."""
+"""Judges that compare trained models with each other: word models, and the layers of language models."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from scipy import stats
@@ -16,12 +16,38 @@ from torch import Tensor, nn
 from zhat import randomness
 from zhat.datasets import Corpus
 from zhat.equivalence import LINEAR
-from zhat.errors import BadInput, MissingExtra
-from zhat.experiment.family import Compared, Model, mean_loss
+from zhat.errors import BadInput
+from zhat.experiment.against import mean_loss
+from zhat.experiment.judges import Evidence
+from zhat.experiment.scoring import numbers
 from zhat.experiment.settings import Budget, Row
+from zhat.files import local_folder, read_model, read_tokenizer
 from zhat.metrics import CCA, Moments, align, divergence
 from zhat.metrics.similarity import principal_components
-from zhat.results import Agreement, WordMap
+from zhat.results import Agreement, Judgement, Measured, WordMap
+
+TRAINING_LOSS = "training loss"
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A model that can be compared: trained here, or given by the user.
+
+    Attributes:
+        name: of the model.
+        encoder: in evaluation mode.
+        objective: the trained objective; None for a model that was given.
+        row: what it was trained from; None for a model that was given.
+        tokenize: for a model that was given, a text as the numbers it reads.
+        seed: of its initial weights.
+    """
+
+    name: str
+    encoder: nn.Module
+    objective: Any = None
+    row: Row | None = None
+    tokenize: Callable[[str], list[int]] | None = None
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -46,35 +72,47 @@ class WordsAgree:
     consistent: tuple[str, ...]
     least: float = 0.95
     read: int = 2**19
+    load: ClassVar[None] = None
 
-    def __call__(self, models: tuple[Model, ...], budget: Budget, device: torch.device) -> Compared:
+    def __call__(self, evidence: Evidence) -> Judgement:
         """Compare the models of each row."""
-        agreements, maps = [], []
-        losses: dict[str, float] = {}
+        if not evidence.finished:
+            return Judgement(claim=evidence.open)
+        device, budget = evidence.device, evidence.chosen[0].budget(evidence.budget)
         by_row: dict[str, list[Model]] = {}
-        for model in models:
-            assert model.row is not None, "word models are trained here"
+        for model in evidence.models():
             by_row.setdefault(model.row.name, []).append(model)
-        for row in (found[0].row for found in by_row.values()):
-            assert row is not None
-            losses |= {m.name: self._loss(m, row, budget, device) for m in by_row[row.name]}
-            mine = sorted(by_row[row.name], key=lambda m: losses[m.name])
-            contexts = row.process.held_out.sample(budget.rows, generator=randomness.generator(0, "compare", device))
+        every, lowest, maps = [], {}, []
+        agreements: list[Agreement] = []
+        for row in evidence.chosen:
+            losses = [self._loss(m, row, budget, device) for m in by_row[row.name]]
+            values = tuple(losses)
+            evidence.readings[row.name] = {TRAINING_LOSS: Measured(None, values, values, digits=4)}
+            mine = [m for _, m in sorted(zip(losses, by_row[row.name], strict=True), key=lambda pair: pair[0])]
+            contexts = row.process.held_out.sample(  # type: ignore[attr-defined]
+                budget.rows, generator=randomness.generator(0, "compare", device)
+            )
             words = [m.objective.rows.detach().to(device)[1 : self.frequent + 1] for m in mine]
             f = [m.encoder(contexts.x[0]).detach() for m in mine]
             apart = _apart(f, mine)
             for what, sides in ((f"{len(words[0]):,} words, g(y)", words), ("held-out contexts, f(x)", f)):
                 pairs = [_cca(a, b) for a, b in combinations(sides, 2)]
-                agreements.append(replace(_agreement(row.title, what, mine, pairs), apart=apart))
+                found = [replace(_agreement(row.title, what, mine, pairs), apart=apart)]
                 if len(mine) > 2:
-                    lowest = f"{what}, the two lowest losses of {len(mine)}"
-                    agreements.append(replace(_agreement(row.title, lowest, mine[:2], pairs[:1]), apart=apart[:1]))
+                    two = replace(_agreement(row.title, what, mine[:2], pairs[:1]), apart=apart[:1])
+                    found.append(replace(two, chosen=f"the two lowest losses of {len(mine)}"))
+                agreements += found
+                if sides is words:
+                    every.append(found[0])
+                    lowest[row.name] = found[-1]
             if words[0].shape[1] == 2 and len(mine) > 1:
-                names = [row.process.corpus.vocabulary[i] for i in self.drawn]
+                names = [row.process.corpus.vocabulary[i] for i in self.drawn]  # type: ignore[attr-defined]
                 places = [i - 1 for i in self.drawn]
                 maps.append(word_map(row.title, names, places, words[0], words[1]))
-        holds, claim = self._claim(by_row, agreements)
-        return Compared(tuple(agreements), holds, claim, tuple(maps), losses)
+        holds, claim = self._claim(every, lowest)
+        if evidence.open:
+            holds, claim = None, evidence.open
+        return Judgement(claim=claim, holds=holds, agreements=tuple(agreements), words=tuple(maps))
 
     def _loss(self, model: Model, row: Row, budget: Budget, device: torch.device) -> float:
         """The loss on training rows, the same ones for every model."""
@@ -82,32 +120,31 @@ class WordsAgree:
         batch = min(rows, 1024)
         return mean_loss(model.encoder, model.objective, row.process, device, batch=batch, batches=rows // batch)
 
-    def _claim(self, by_row: dict[str, list[Model]], agreements: Sequence[Agreement]) -> tuple[bool | None, str]:
-        titles = {m.row.title for name in self.consistent for m in by_row.get(name, []) if m.row is not None}
-        of_words = [a for a in agreements if "g(y)" in a.name]
-        groups = {
-            title: [a for a in of_words if a.group == title] for title in dict.fromkeys(a.group for a in of_words)
-        }
-        judged = [groups[title][-1].mean for title in titles]  # the last of a group is that of the lowest losses
-        asked = f". At least {self.least} is asked of {', '.join(sorted(titles))}" if titles else ""
-        said = "; ".join(_said(title, *found) for title, found in groups.items())
-        return min(judged) >= self.least if judged else None, f"mean CCA of words: {said}{asked}"
+    def _claim(self, every: Sequence[Agreement], lowest: Mapping[str, Agreement]) -> tuple[bool | None, str]:
+        """Whether words agree, from all pairs of each row and from the pair that is judged, by the row's name."""
+        judged = [lowest[name] for name in self.consistent if name in lowest]
+        titles = sorted({a.group for a in judged})
+        asked = f". At least {self.least} is asked of {', '.join(titles)}" if titles else ""
+        said = "; ".join(_said(a, b) for a, b in zip(every, lowest.values(), strict=True))
+        holds = min(a.mean for a in judged) >= self.least if judged else None
+        return holds, f"mean CCA of words: {said}{asked}"
 
 
-def _said(title: str, every: Agreement, lowest: Agreement | None = None) -> str:
-    if lowest is None:
-        return f"{every.mean:.3f} for {title}"
+def _said(every: Agreement, lowest: Agreement) -> str:
+    if lowest is every:
+        return f"{every.mean:.3f} for {every.group}"
     rank = stats.spearmanr(every.apart, every.values).statistic
     return (
-        f"{lowest.mean:.3f} for {title} (the two lowest losses; all {len(every.values)} pairs: {every.mean:.3f}, rank "
-        f"correlation with the distance between probabilities {rank:.2f})"
+        f"{lowest.mean:.3f} for {every.group} (the two lowest losses; all {len(every.values)} pairs: {every.mean:.3f}, "
+        f"rank correlation with the distance between probabilities {rank:.2f})"
     )
 
 
 def _apart(f: Sequence[Tensor], models: Sequence[Model]) -> tuple[float, ...]:
     """How far apart the probabilities of every pair of word models are; log-weights are one more column."""
     assert models[0].row is not None, "word models are trained here"
-    ones, shares = f[0].new_ones(len(f[0]), 1), models[0].row.process.corpus.frequencies()
+    shares = models[0].row.process.corpus.frequencies()  # type: ignore[attr-defined]
+    ones = f[0].new_ones(len(f[0]), 1)
     heads = [
         torch.cat([m.objective.rows, m.objective.log_weights(shares)[:, None]], 1).detach().to(ones) for m in models
     ]
@@ -122,7 +159,7 @@ def word_map(title: str, words: Sequence[str], places: Sequence[int], first: Ten
     """
     a, b = ((t.double() - t.double().mean(0)) / t.double().std(0) for t in (first, second))
     mapped = align(Moments.of(a, b), LINEAR)(b)
-    return WordMap(title, tuple(words), *(_rounded(t[list(places)]) for t in (a, b, mapped)))
+    return WordMap(title, tuple(words), *(numbers(t[list(places)]) for t in (a, b, mapped)))
 
 
 @dataclass(frozen=True)
@@ -139,6 +176,7 @@ class LayersAgree:
         twice: pairs, by their place in `of`, over which the paper averages; one of them counts twice.
         corpus: what given models read.
         window: given models read as many words as there are in `budget.rows` windows of this length.
+        load: makes a model of a name that the user gives instead of the trained ones.
     """
 
     components: tuple[int, ...] = (16, 64, 256, 768)
@@ -149,17 +187,22 @@ class LayersAgree:
     twice: tuple[tuple[int, int], ...] = ()
     corpus: Corpus | None = None
     window: int = 256
+    load: Callable[[str], Model] | None = None
 
-    def __call__(self, models: tuple[Model, ...], budget: Budget, device: torch.device) -> Compared:
+    def __call__(self, evidence: Evidence) -> Judgement:
         """Compare all pairs of models, and of the same models before training."""
+        if not evidence.finished:
+            return Judgement(claim=evidence.open)
+        device, budget = evidence.device, evidence.chosen[0].budget(evidence.budget)
+        models: tuple[Model, ...] = evidence.models()
         if len(models) < 2:
             raise BadInput("a family is compared pair by pair, but one model came. Leave --row out, or name two rows.")
         found = self._compared(models, budget, device)
         if all(model.row is not None for model in models):
             before = self._compared([_untrained(model, device) for model in models], budget, device)
             found = [replace(a, untrained=b.mean) for a, b in zip(found, before, strict=True)]
-        holds, claim = self._claim(found)
-        return Compared(tuple(found), holds, claim)
+        holds, claim = (None, evidence.open) if evidence.open else self._claim(found)
+        return Judgement(claim=claim, holds=holds, agreements=tuple(found))
 
     def _compared(self, models: Sequence[Model], budget: Budget, device: torch.device) -> list[Agreement]:
         """One agreement for each number of components and each layer."""
@@ -173,7 +216,7 @@ class LayersAgree:
             sides = [principal_components(layers[-1 - before], max(kept), standardised=True) for layers in states]
             pairs = [_svcca(a, b, sorted(kept)) for a, b in combinations(sides, 2)]
             for k, group, scores in zip(sorted(kept), groups, zip(*pairs, strict=True), strict=True):
-                found = _agreement(group, name, models, scores)
+                found = replace(_agreement(group, name, models, scores), before=before, shown=before % self.every == 0)
                 agreements.append(self._beside_published(found, kept[k], before, models))
         return sorted(agreements, key=lambda a: groups.index(a.group))
 
@@ -182,10 +225,10 @@ class LayersAgree:
             return agreement
         means = dict(self.published).get(k, ())
         values = dict(zip(combinations(range(len(models)), 2), agreement.values, strict=True))
-        shown = before % self.every == 0 and before // self.every < len(means)
+        known = agreement.shown and before // self.every < len(means)
         return replace(
             agreement,
-            published=means[before // self.every] if shown else None,
+            published=means[before // self.every] if known else None,
             by_paper=statistics.fmean(values[pair] for pair in self.twice),
         )
 
@@ -194,7 +237,7 @@ class LayersAgree:
         groups = list(dict.fromkeys(a.group for a in agreements))
         falls, said = [], []
         for group in groups:
-            shown = [a.mean for a in agreements if a.group == group][:: self.every]
+            shown = [a.mean for a in agreements if a.group == group and a.shown]
             falls.append(all(a > b for a, b in pairwise(shown)))
             said.append(f"{group} {(' > ' if falls[-1] else ', ').join(f'{v:.3f}' for v in shown)}")
         judged = falls[:-1] or falls  # with all directions of the narrowest model it is not what the paper claims
@@ -209,7 +252,8 @@ class LayersAgree:
         for model in models:
             if model.row is not None:
                 generator = randomness.generator(0, "compare", device)
-                windows = model.row.process.held_out.sample(budget.rows, generator=generator).x[0]
+                held_out = model.row.process.held_out  # type: ignore[attr-defined]
+                windows = held_out.sample(budget.rows, generator=generator).x[0]
                 yield stacked(model.encoder.hidden_states, windows.split(16), self.most)  # type: ignore[arg-type]
                 continue
             texts = self._texts(model, budget)
@@ -261,18 +305,8 @@ def pretrained(name: str) -> Model:
     Args:
         name: for instance "gpt2".
     """
-    try:
-        from transformers import AutoModel, AutoTokenizer
-    except ImportError:
-        raise MissingExtra("transformers", "hf", "reading a Hugging Face model") from None
-    try:
-        encoder = AutoModel.from_pretrained(name, local_files_only=True).eval()
-        tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise BadInput(
-            f"there is no model {name!r} on this machine ({str(error).splitlines()[0]}). Give a folder with a model "
-            "and its tokenizer, or a name that is in the cache of Hugging Face."
-        ) from None
+    folder = local_folder(name)
+    encoder, tokenizer = read_model(folder), read_tokenizer(folder)
     return Model(Path(name).name, encoder, tokenize=lambda text: tokenizer(text)["input_ids"])
 
 
@@ -312,7 +346,3 @@ def _agreement(group: str, name: str, models: Sequence[Model], pairs: Sequence[R
         coefficients=tuple(round(statistics.fmean(rho), 5) for rho in zip(*each, strict=True)),
         n=n[0],
     )
-
-
-def _rounded(values: Tensor) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(round(float(v), 4) for v in row) for row in values.cpu())
