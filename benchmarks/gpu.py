@@ -23,6 +23,7 @@ from zhat.fresh import Fresh
 from zhat.kernels import fused, hidden, normalised_layer, pairwise_logsumexp, reference
 from zhat.objectives import InfoNCE, NegativeLp
 from zhat.papers import reizinger2024, zimmermann2021
+from zhat.training import Recipe
 from zhat.training.optimisers import make_optimiser
 from zhat.training.stack import Stack
 from zhat.training.step import make_step
@@ -225,8 +226,7 @@ def timed(world, objective, encoder, precision, seeds, batch, graph=True, blocks
     torch.cuda.reset_peak_memory_stats()
     stack = Stack(encoder, objective, tuple(range(seeds)), GPU)
     stream = Stream((world,) * seeds, tuple(range(seeds)), batch, GPU)
-    matrices = () if muon is None else stack.linear_weights()
-    adam = make_optimiser(stack.parameters, 1e-4, (0.9, 0.999), {}, GPU, muon, matrices)
+    adam = make_optimiser(stack.parameters, Recipe(1, lr=1e-4, muon=muon), GPU, stack.linear_weights())
     step = make_step(stack, stream, adam, GPU, precision, graph)
     step.run(0, [1.0] * stream.length)
     torch.cuda.synchronize()
@@ -244,12 +244,12 @@ def timed(world, objective, encoder, precision, seeds, batch, graph=True, blocks
 def batch_norm():
     """A whole step of reizinger2024's row R2.1a, all seeds: milliseconds and bytes, normalised by torch and by hand."""
     row = next(row for row in reizinger2024.TABLE_2.rows if row.name == "R2.1a")
-    budget = row.budget("fast")
+    recipe = row.budget("fast").recipe
     module = import_module("zhat.encoders.mlp")  # the name `zhat.encoders.mlp` is the function in it
-    out = {"seeds": SEEDS, "batch": budget.batch, "precision": budget.precision}
+    out = {"seeds": SEEDS, "batch": recipe.batch, "precision": recipe.precision}
     for name, can in (("plain", lambda x: False), ("fused", module.can_normalise)):
         with mock.patch.object(module, "can_normalise", can):
-            each, memory = timed(row.process, row.objective, row.encoder, budget.precision, SEEDS, budget.batch)
+            each, memory = timed(row.process, row.objective, row.encoder, recipe.precision, SEEDS, recipe.batch)
         out[name], out[f"{name}_bytes"] = SEEDS * each, memory
     return out | {"ratio": out["plain"] / out["fused"]}
 
@@ -259,10 +259,10 @@ def turned():
     out = {}
     for table, name in ((zimmermann2021.TABLE_2, "T2.5"), (reizinger2024.TABLE_3_PAST, "R3.3p")):
         row = table.row(name)
-        budget = row.budget("fast")
-        setting = (row.process, row.objective, row.encoder, budget.precision, SEEDS, budget.batch)
-        adam, muon = (SEEDS * timed(*setting, muon=how)[0] for how in (None, budget.muon))
-        out[name] = {"seeds": SEEDS, "batch": budget.batch, "adam": adam, "muon": muon, "ratio": muon / adam}
+        recipe = row.budget("fast").recipe
+        setting = (row.process, row.objective, row.encoder, recipe.precision, SEEDS, recipe.batch)
+        adam, muon = (SEEDS * timed(*setting, muon=how)[0] for how in (None, recipe.muon))
+        out[name] = {"seeds": SEEDS, "batch": recipe.batch, "adam": adam, "muon": muon, "ratio": muon / adam}
     return out
 
 

@@ -22,12 +22,11 @@ from zhat.papers import roeder2020
 def main(names: list[str], untrained: bool) -> None:
     """Train and print each point: 800 steps, 1,024 rows for each model, read on 8,192 rows; or as models begin."""
     torch.set_num_threads(1)
-    parts = {row.name: (part, row) for part in roeder2020.PAPER.figures for row in part.rows}
+    parts = {row.name: (part, row) for part in roeder2020.PAPER.parts for row in part.rows}
     for name in names:
         part, row = parts[name]
-        budget = replace(row.budget("fast"), steps=800, batch=2048, rows=8192)
-        if untrained:
-            budget = replace(budget, steps=1, batch=64, lr=1e-12)  # one step that moves nothing
+        shorter = {"steps": 1, "batch": 64, "lr": 1e-12} if untrained else {"steps": 800, "batch": 2048}  # or none
+        budget = replace(row.budget("fast"), recipe=replace(row.budget("fast").recipe, **shorter), rows=8192)
         with tempfile.TemporaryDirectory() as out:
             records = run(row, budget, seeds=range(5 if untrained else 1), out=Path(out), measure=part.measure)
         values = [record.by_paper.value for record in records if record.by_paper is not None]

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 from zhat.papers import paper
-from zhat.report.comparison import summary
 from zhat.results import from_json
 
 ROOT = Path(__file__).parent.parent
@@ -52,14 +51,13 @@ def compared(part, budget="fast", key="zimmermann2021", readings=()):
         "|---|---|---|---|---|---|" + "---|" * len(readings),
     ]
     for row in result.rows:
-        held_out = sum(row.learned.held_out) / len(row.learned.held_out)
         setting = row.title.replace("|", r"\|")
         further = "".join(f" {also(row.readings.get(name))} |" for name in readings)
         rows.append(
-            f"| {row.name} | {setting} | {row.learned.published} | {row.learned} | {held_out:.2f} | "
+            f"| {row.name} | {setting} | {row.learned.published} | {row.learned} | {row.learned.held_out_mean:.2f} | "
             f"{row.learned.verdict} |{further}"
         )
-    return "\n".join([*rows, "", f"{summary(result)} {how(result, budget)}"])
+    return "\n".join([*rows, "", f"{result.summary} {how(result, budget)}"])
 
 
 def also(found):
@@ -82,15 +80,19 @@ def how(result, budget):
 def swept(part, key="zimmermann2021", readings=()):
     """The points of a figure, with further numbers."""
     result = result_of(key, part)
-    names = (result.x_name, result.second_name, result.score, "held out", *readings)
+    axis = result.judgement.axis
+    names = (axis.name, axis.second_name, result.score, "held out", *readings)
     rows = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
-    for x, second, row in zip(result.x, result.second, result.rows, strict=True):
-        held_out = sum(row.learned.held_out) / len(row.learned.held_out)
+    for x, second, row in zip(axis.values, axis.second, result.rows, strict=True):
         further = "".join(f" {row.readings[name].mean:.2f} |" if name in row.readings else " – |" for name in readings)
-        other = row.readings.get(result.second_name)  # a reading of the row is in percent, like its score
+        other = row.readings.get(axis.second_name)  # a reading of the row is in percent, like its score
         beside = f"{second:.3f}" if other is None else str(other)
-        rows.append(f"| {x:g} | {beside} | {row.learned} | {held_out:.2f} |{further}")
-    return "\n".join([*rows, "", f"{summary(result)} {how(result, 'fast')}"])
+        rows.append(f"| {x:g} | {beside} | {row.learned} | {row.learned.held_out_mean:.2f} |{further}")
+    return "\n".join([*rows, "", f"{result.summary} {how(result, 'fast')}"])
+
+
+def models(result):
+    return sum(len(row.seeds) for row in result.rows)
 
 
 def words():
@@ -102,10 +104,9 @@ def words():
     ]
     for budget, said in (("fast", ""), ("paper+W2n", ", budget `paper`")):
         result = result_of("roeder2020", "figure-1", budget)
-        lowest = {(a.group, a.name.split(", the two")[0]): a for a in result.agreements if "lowest" in a.name}
-        for a in result.agreements:
-            if "lowest" in a.name:
-                continue
+        found = result.judgement.agreements
+        lowest = {(a.group, a.name): a for a in found if a.chosen}
+        for a in (a for a in found if not a.chosen):
             best = lowest.get((a.group, a.name))
             near = [value for value, apart in zip(a.values, a.apart, strict=True) if apart < 0.01]
             every = f"{a.mean:.3f}" + (f", {min(a.values):.3f} to {max(a.values):.3f}" if len(a.values) > 1 else "")
@@ -119,7 +120,7 @@ def words():
         [
             *rows,
             "",
-            f"{summary(result)} {len(result.rows)} models, on {about['device']}, torch {about['torch']}, commits "
+            f"{result.summary} {models(result)} models, on {about['device']}, torch {about['torch']}, commits "
             f"{about['commit']}. Command: `zhat reproduce roeder2020 --figure 1 --data DIR`; the last two rows: `zhat "
             "reproduce roeder2020 --figure 1 --row W2n --budget paper --seeds 16 --data DIR`. Every pair: "
             "`results/roeder2020/figure-1/`.",
@@ -130,18 +131,19 @@ def words():
 def layers():
     """Figure 4 of roeder2020: every fourth layer from the last, as trained and before training."""
     result = result_of("roeder2020", "figure-4")
-    shown = ("last", "last - 4", "last - 8", "last - 12")
-    rows = [f"| | {' | '.join(shown)} | chance |", "|---|" + "---|" * (len(shown) + 1)]
-    for group in dict.fromkeys(a.group for a in result.agreements):
-        of = {a.name: a for a in result.agreements if a.group == group}
-        cells = " | ".join(f"{of[name].mean:.3f} (before training {of[name].untrained:.3f})" for name in shown)
-        rows.append(f"| {group} | {cells} | {of['last'].chance:.3f} |")
+    found = [a for a in result.judgement.agreements if a.shown]
+    names = list(dict.fromkeys(a.name for a in found))
+    rows = [f"| | {' | '.join(names)} | chance |", "|---|" + "---|" * (len(names) + 1)]
+    for group in dict.fromkeys(a.group for a in found):
+        of = [a for a in found if a.group == group]
+        cells = " | ".join(f"{a.mean:.3f} (before training {a.untrained:.3f})" for a in of)
+        rows.append(f"| {group} | {cells} | {of[0].chance:.3f} |")
     about = result.provenance
     return "\n".join(
         [
             *rows,
             "",
-            f"{summary(result)} {len(result.rows)} models, {len(result.agreements[0].pairs)} pairs, on "
+            f"{result.summary} {models(result)} models, {len(found[0].pairs)} pairs, on "
             f"{about['device']}, torch {about['torch']}, commit {about['commit']}. Command: "
             "`zhat reproduce roeder2020 --figure 4 --data DIR`. All layers and the spread of pairs: "
             "`results/roeder2020/figure-4/`.",
@@ -179,13 +181,13 @@ def whole():
     measured = json.loads((ROOT / "results" / "zimmermann2021" / "gpu.json").read_text(encoding="utf-8"))
     steps, slower = measured["steps"], measured["muon"]["T2.5"]["ratio"]
     found, seconds, count = paper("zimmermann2021"), 0.0, 0
-    for table in found.tables[:2]:
+    for table in found.parts[:2]:
         for row in (*table.rows, *table.references):
             power = getattr(getattr(row.objective, "similarity", None), "p", None)
-            budget = row.budget("fast")
-            times = 1 if budget.muon is None else slower
-            seconds += 5 * times * budget.steps * steps["dot" if power is None else f"p={power:g}"]["bf16"] / 1000
-            count += 5 * budget.steps
+            recipe = row.budget("fast").recipe
+            times = 1 if recipe.muon is None else slower
+            seconds += 5 * times * recipe.steps * steps["dot" if power is None else f"p={power:g}"]["bf16"] / 1000
+            count += 5 * recipe.steps
     return (
         f"Tables 1 and 2 with five seeds, references included: {count:,} steps, {seconds / 60:.0f} minutes of training "
         "on one H200, by the milliseconds below (a supervised step counted like one of dot products, which is more; a "
@@ -198,10 +200,10 @@ def verdicts():
     rows = ["| paper | part | seeds | verdict |", "|---|---|---|---|"]
     for key, part in MEASURED:
         result = result_of(key, part)
-        seeds = getattr(result.rows[0], "seeds", None)
-        times = f"{len(result.rows)} models" if seeds is None else len(seeds)
-        page = f"{key}_text" if seeds is None else key
-        rows.append(f"| [{key}](docs/{page}.md) | {result.label} | {times} | {summary(result)} |")
+        compared = bool(result.judgement.agreements)
+        times = f"{models(result)} models" if compared else len(result.rows[0].seeds)
+        page = f"{key}_text" if compared else key
+        rows.append(f"| [{key}](docs/{page}.md) | {result.label} | {times} | {result.summary} |")
     return "\n".join(rows)
 
 
