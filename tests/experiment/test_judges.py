@@ -69,3 +69,9 @@ def test_a_sweep_holds_its_axis_and_judges_the_claim(tmp_path):
     *_, untold = reproduce(unjudged, budget="short", seeds=1, out=tmp_path / "trial")
     assert (untold.judgement.holds, untold.judgement.claim) == (None, "budget short only tries the machinery")
     assert from_json(to_json(second)) == second
+
+
+def test_a_number_printed_with_few_digits_is_known_to_half_of_its_last_digit():
+    assert verdict(Published(100.0, 0.0, rounding=0.5), [99.55]) == "reproduced"
+    assert verdict(Published(100.0, 0.0), [99.55]) == "missed"
+    assert str(Published(94.0, 1.0, rounding=0.5)) == "94 ± 1"

@@ -8,9 +8,10 @@ from threading import Thread
 import pytest
 
 from tests.experiment.test_running import ROW
+from zhat import report, runs
 from zhat.equivalence import AFFINE, IDENTITY
 from zhat.errors import BadInput, UnknownName
-from zhat.experiment import Part, Reading, reproduce, verdict
+from zhat.experiment import Latents, Part, Reading, reproduce, verdict
 from zhat.metrics import CCA, CKA, Recovery
 from zhat.objectives import Supervised
 from zhat.report.comparison import markdown, page
@@ -218,3 +219,36 @@ def test_a_judge_of_ones_own_is_one_class(tmp_path):
     assert second.summary.startswith("By our rule the paper's claim does not hold: the lowest row has ")
     assert "the lowest row has" in page(second)
     assert from_json(to_json(second)) == second
+
+
+@dataclass(frozen=True)
+class Named(Latents):
+    """Known factors one by one: the mean of each latent, by name."""
+
+    def scored(self, record, trained, row, budget, measure):
+        found = super().scored(record, trained, row, budget, measure)
+        score = replace(found.held_out, value=0.5, low=0.4, high=0.6, chance=0.1)
+        return replace(found, readings={"area": (0.7, 0.5)}, factors={"area": score})
+
+
+def test_a_row_may_show_a_known_factor_with_its_interval_and_chance(tmp_path):
+    whole = replace(TABLE.rows[0], against=Named(), supervised="", identity=None)
+    area = replace(whole, name="T9.3", shows="area", same_as="T9.1", published=Published(72.0, 1.0, rounding=0.5))
+    found = last(replace(TABLE, rows=(whole, area)), out=tmp_path)
+    cell = found.rows[1].learned
+    assert (cell.values, cell.held_out) == ((70.0, 70.0), (50.0, 50.0))
+    assert (cell.low, cell.high, cell.chance, cell.verdict) == (40.0, 60.0, 10.0, "reproduced")
+    assert "72 ± 1 | 70.00 ± 0.00 | 50.00 [40.00, 60.00] | reproduced | 10.00" in markdown(found)
+    assert from_json(to_json(found)) == found
+    with pytest.raises(BadInput, match="hold no 'size'"):
+        last(replace(TABLE, rows=(whole, replace(area, shows="size"))), out=tmp_path)
+
+
+def test_a_row_without_steps_shows_the_encoder_as_it_was_built(tmp_path):
+    budget = ROW.budget("short")
+    untrained = replace(ROW, budgets=(replace(budget, recipe=replace(budget.recipe, steps=0)),))
+    table = last(replace(TABLE, rows=(untrained,)), out=tmp_path)
+    assert table.rows[0].seconds == 0
+    assert table.rows[0].curves[0].steps == ()
+    assert "Nothing was trained" in report.render([runs.read(f) for f in runs.scan(tmp_path)])
+    assert "row by row" in page(table).lower()

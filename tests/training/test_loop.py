@@ -401,7 +401,7 @@ def test_killed_ten_times_at_random_nothing_finished_is_lost_and_the_result_is_t
         (lambda: train(ENCODER, [WORLD], InfoNCE(), seeds=(0, 1), **SHORT), "1 processes for 2 seeds"),
         (lambda: train(ENCODER, WORLD, InfoNCE(), seeds=(1, 1), **SHORT), "`seeds` must be different"),
         (lambda: train(ENCODER, WORLD, InfoNCE(), seeds=(), **SHORT), "`seeds` must be different"),
-        (lambda: train(ENCODER, WORLD, InfoNCE(), steps=0), "`steps` must be a whole number"),
+        (lambda: train(ENCODER, WORLD, InfoNCE(), steps=-1), "`steps` must be a whole number"),
         (lambda: train(ENCODER, WORLD, InfoNCE(), steps=1, device="nonsense"), "the device 'nonsense' cannot be used"),
         (lambda: train(ENCODER, WORLD, InfoNCE(), steps=1, precision="bf16"), "precision 'bf16' needs a GPU"),
         (
@@ -438,3 +438,11 @@ def test_a_run_with_several_seeds_has_no_single_encoder():
 def test_an_encoder_for_other_observations_is_refused_in_a_sentence():
     with pytest.raises(BadInput, match="the encoder takes 4 values a row, but the observations have 3. Make it for 3"):
         train(Fresh(mlp, 4, 3, widths=(8,)), WORLD, InfoNCE(), steps=1)
+
+
+def test_without_steps_the_encoder_stays_as_it_was_built_even_if_it_has_no_parameters():
+    run = train(ENCODER, WORLD, InfoNCE(), steps=0, seeds=(3, 4))
+    built = zhat.randomness.build(ENCODER, 4, "encoder")
+    assert torch.equal(weights(run.encoders[1]), weights(built))
+    assert run.curves[0].steps == ()
+    assert isinstance(train(torch.nn.Flatten(), WORLD, InfoNCE(), steps=0).encoder, torch.nn.Flatten)

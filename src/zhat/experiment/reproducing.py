@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import replace
@@ -226,7 +227,7 @@ def _row_result(part: Part, row: Row, finished: Records, budget: Budget) -> RowR
         title=row.title,
         failure=row.failure,
         prediction=records[0].prediction,
-        learned=_scores(records, row.published, judged=judged, failure=row.failure),
+        learned=_learned(row, records, judged=judged),
         identity=identity,
         supervised=supervised,
         curves=tuple(r.curve for r in records),
@@ -248,16 +249,31 @@ def _read_off(reading: Reading, records: Sequence[Record], *, judged: bool) -> M
         found = _scores(records, reading.published, judged=judged)
         assert found is not None, "the row has a score"
         return found
-    if any(reading.name not in r.readings for r in records):
-        raise BadInput(
-            f"the runs of {records[0].name!r} hold no {reading.name!r}: they were finished before the table asked for "
-            "it. Train them again with --no-resume."
-        )
-    factor = 100 if reading.in_percent else 1
-    values, ours = (tuple(factor * r.readings[reading.name][i] for r in records) for i in (0, 1))
     judge = verdict if reading.in_percent else verdict_of_error
-    said = judge(reading.published, values) if reading.published is not None and judged else ""
-    return Measured(reading.published, values, ours, verdict=said)
+    found = _kept(reading.name, records, reading.published, factor=100 if reading.in_percent else 1)
+    said = judge(reading.published, found.values) if reading.published is not None and judged else ""
+    return replace(found, verdict=said)
+
+
+def _learned(row: Row, records: Sequence[Record], *, judged: bool) -> Measured | None:
+    """The score of a row: its measure's, or the reading that it shows."""
+    if not row.shows:
+        return _scores(records, row.published, judged=judged, failure=row.failure)
+    found = _kept(row.shows, records, row.published)
+    said = verdict(row.published, found.values, failure=row.failure) if row.published is not None and judged else ""
+    return replace(found, verdict=said)
+
+
+def _kept(name: str, records: Sequence[Record], published: Published | None, *, factor: float = 100) -> Measured:
+    """A reading of every seed, with the interval and the chance level of a known factor of that name."""
+    if any(name not in r.readings for r in records):
+        raise BadInput(
+            f"the runs of {records[0].name!r} hold no {name!r}: they were finished before the table asked for it. "
+            "Train them again with --no-resume."
+        )
+    values, ours = (tuple(factor * r.readings[name][i] for r in records) for i in (0, 1))
+    scores = [r.factors[name] for r in records if name in r.factors]
+    return Measured(published, values, ours, *_ends(scores, factor), chance=_chance(scores, factor))
 
 
 def _scores(
@@ -269,15 +285,24 @@ def _scores(
     if not by_paper:
         return None
     values = _percent(by_paper)
-    lows, highs = [s.low for s in held_out if s.low is not None], [s.high for s in held_out if s.high is not None]
     return Measured(
-        published=published,
-        values=values,
-        held_out=_percent(held_out),
-        low=100 * min(lows) if lows else None,
-        high=100 * max(highs) if highs else None,
+        published,
+        values,
+        _percent(held_out),
+        *_ends(held_out),
         verdict=verdict(published, values, failure=failure) if published is not None and judged else "",
     )
+
+
+def _ends(scores: Sequence[Score], factor: float = 100) -> tuple[float | None, float | None]:
+    """The lowest and the highest end of the seeds' intervals, where there are any."""
+    lows, highs = [s.low for s in scores if s.low is not None], [s.high for s in scores if s.high is not None]
+    return factor * min(lows) if lows else None, factor * max(highs) if highs else None
+
+
+def _chance(scores: Sequence[Score], factor: float) -> float | None:
+    found = [s.chance for s in scores if s.chance is not None]
+    return factor * statistics.fmean(found) if found else None
 
 
 def _percent(scores: Sequence[Score]) -> tuple[float, ...]:

@@ -58,6 +58,7 @@ class Row:
         failure: the paper shows that this setting fails; reproducing it means failing as well.
         measure: the row's score where it is not the table's.
         readings: further numbers of the row.
+        shows: name of the reading that is this row's score; empty takes the measure's.
         same_as: name of the row of the same table with the very same settings, whose runs serve this row as well.
     """
 
@@ -74,6 +75,7 @@ class Row:
     measure: Measure | None = None
     readings: tuple[Reading, ...] = ()
     same_as: str = ""
+    shows: str = ""
     against: Against = Latents()
 
     def budget(self, name: str) -> Budget:

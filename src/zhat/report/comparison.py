@@ -92,6 +92,8 @@ def _cells(row: RowResult, result: PartResult, axis: Axis | None, place: int) ->
             cells["published"] = str(ours.published)
         cells["ours" if axis is None else result.score] = str(ours)
         cells["held out"] = _held_out(ours)
+        if ours.chance is not None:
+            cells["chance"] = f"{ours.chance:.{ours.digits}f}"
         if ours.published is not None:
             cells["verdict"] = ours.verdict or "not judged"
     for name, found in row.readings.items():
@@ -227,7 +229,7 @@ def page(result: PartResult) -> str:
 
 
 def _detail(row: RowResult, result: PartResult) -> dict[str, Any]:
-    losses = [(f"seed {s}", c.steps, c.loss) for s, c in zip(row.seeds, row.curves, strict=True)]
+    losses = [(f"seed {s}", c.steps, c.loss) for s, c in zip(row.seeds, row.curves, strict=True) if c.steps]
     seen = [(f"seed {s}", c.watched_steps, c.watched) for s, c in zip(row.seeds, row.curves, strict=True) if c.watched]
     name = row.curves[0].watched_name if row.curves else ""
     charts = [

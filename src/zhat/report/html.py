@@ -62,7 +62,7 @@ def _page(records: tuple[Record, ...]) -> dict[str, Any]:
     prediction, picture, sides = first.prediction, first.picture, first.sides
     assert first.learned is not None and picture is not None  # noqa: PT018
     rungs = across(records)
-    curves = [(f"seed {r.seed}", r.curve.steps, r.curve.loss) for r in records]
+    curves = [(f"seed {r.seed}", r.curve.steps, r.curve.loss) for r in records if r.curve.steps]
     watched = [(f"seed {r.seed}", r.curve.watched_steps, r.curve.watched) for r in records if r.curve.watched]
     latents = range(len(picture.z[0]))
     scatters = [
@@ -86,7 +86,7 @@ def _page(records: tuple[Record, ...]) -> dict[str, Any]:
         "rungs": rungs,
         "measured": _measured(rungs, len(records)),
         "ladder": Markup(figures.ladder(ladder)),
-        "loss": Markup(figures.lines(curves, "step", "loss")),
+        "loss": Markup(figures.lines(curves, "step", "loss")) if curves else None,
         "watched": Markup(figures.lines(watched, "step", first.curve.watched_name, y_range=(0, 1)))
         if watched
         else None,
@@ -98,7 +98,7 @@ def _page(records: tuple[Record, ...]) -> dict[str, Any]:
         "heatmap": Markup(figures.heatmap(picture.correlation, f"coordinate of {sides.learned}", sides.one)),
         "n": first.learned[AFFINE].n,
         "seeds": [
-            (r.seed, affine.raw[i] if affine.raw else None, affine.learned[i], r.curve.loss[-1])
+            (r.seed, affine.raw[i] if affine.raw else None, affine.learned[i], r.curve.loss[-1:])
             for i, r in enumerate(records)
         ],
         "first": first,

@@ -16,18 +16,26 @@ POINTS = 0.3
 
 @dataclass(frozen=True)
 class Published:
-    """A number from a paper: mean and standard deviation as printed, in percent. Never replaced by one of ours."""
+    """A number from a paper, as printed and in percent. Never replaced by one of ours.
+
+    Attributes:
+        mean: over the paper's seeds.
+        std: the standard deviation over them.
+        rounding: half a unit of the last digit that is printed, where that is coarse: 0.5 for 0.94, which is 94%.
+    """
 
     mean: float
     std: float
+    rounding: float = 0.0
 
     @property
     def reach(self) -> float:
         """How far our mean may lie from the published one, whatever the spread of our seeds."""
-        return max(2 * self.std, POINTS)
+        return max(2 * self.std, POINTS, self.rounding)
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f} ± {self.std:.2f}"
+        digits = 0 if self.rounding >= 0.5 else 2
+        return f"{self.mean:.{digits}f} ± {self.std:.{digits}f}"
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,7 @@ class Measured:
         held_out: the same score of each seed, read on rows the fit has not seen.
         low: lowest end of the seeds' 95% bootstrap intervals of the held-out scores.
         high: highest end of them.
+        chance: mean over seeds of what shuffled rows score, where that was read.
         verdict: "reproduced", "exceeded" or "missed"; empty where nothing was published or the budget is not judged.
         digits: how many to show.
     """
@@ -51,6 +60,7 @@ class Measured:
     high: float | None = None
     verdict: str = ""
     digits: int = 2
+    chance: float | None = None
 
     @property
     def mean(self) -> float:

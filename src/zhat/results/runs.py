@@ -85,6 +85,8 @@ class Record:
         raw_by_paper: `by_paper` of the observations themselves, where the paper prints it.
         raw_held_out: `held_out` of the observations themselves.
         readings: further numbers of the row by name: by the paper's protocol, and ours.
+        factors: known factors read one by one from the representation of held-out rows, with interval and chance, by
+            name; each has a reading of the same name.
         samples: some observations as a picture, one line for each view, as a data URI; empty where they are no images.
     """
 
@@ -106,6 +108,7 @@ class Record:
     raw_held_out: Score | None = None
     readings: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     samples: str = ""
+    factors: Mapping[str, Score] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

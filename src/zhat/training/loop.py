@@ -114,6 +114,9 @@ def train(
     with _interruptible() as interrupted:
         stack = Stack(encoder, objective, chosen, device)
         _refuse_labels(worlds, stack.labels)
+        if steps == 0:
+            return Run(chosen, stack.encoders(), stack.objectives(), (Curve((), ()),) * len(chosen), 0, 0.0)
+        stack.refuse_nothing()
         stream = Stream(worlds, chosen, how.batch, device)
         stack.refuse_shape(stream.shape)
         adam = make_optimiser(stack.parameters, how, device, stack.linear_weights())

@@ -26,7 +26,7 @@ class Recipe:
     The repr names the fields that differ from their defaults, so a new field leaves the names of old runs alone.
 
     Attributes:
-        steps: optimiser steps.
+        steps: optimiser steps; with 0 the encoder stays as it was built, a baseline without training.
         batch: rows in each step, for each seed.
         lr: Adam's learning rate.
         schedule: factor of the learning rate, a function of `(step, steps)`.
@@ -57,7 +57,7 @@ class Recipe:
         scales = dict(self.lr_scale or ())
         _checks.settle(
             self,
-            steps=_checks.count(self.steps, "steps"),
+            steps=_checks.count(self.steps, "steps", least=0),
             batch=_checks.count(self.batch, "batch"),
             lr=_checks.positive(self.lr, "lr"),
             lr_scale=tuple((key, _checks.positive(value, f"lr_scale[{key!r}]")) for key, value in scales.items()),

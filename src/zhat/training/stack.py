@@ -64,9 +64,12 @@ class Stack:
                 )
         self.size = len(seeds)
         self.parameters, self.buffers = stack_module_state(list(self._modules))
+        self._template = self._modules[0]
+
+    def refuse_nothing(self) -> None:
+        """Raise where there is nothing to train."""
         if not any(p.requires_grad for p in self.parameters.values()):
             raise BadInput("the encoder has no parameters, so there is nothing to train.")
-        self._template = self._modules[0]
 
     def refuse_shape(self, row: tuple[int, ...]) -> None:
         """Say in a sentence what a product would say in shapes: an encoder for other observations than these rows."""
