@@ -225,7 +225,7 @@ def timed(world, objective, encoder, precision, seeds, batch, graph=True, blocks
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     stack = Stack(encoder, objective, tuple(range(seeds)), GPU)
-    stream = Stream((world,) * seeds, tuple(range(seeds)), batch, GPU)
+    stream = Stream((world,) * seeds, tuple(range(seeds)), batch, GPU, noise=stack.noise)
     adam = make_optimiser(stack.parameters, Recipe(1, lr=1e-4, muon=muon), GPU, stack.linear_weights())
     step = make_step(stack, stream, adam, GPU, precision, graph)
     step.run(0, [1.0] * stream.length)

@@ -16,9 +16,10 @@ PUBLIC = {
     "Batch encoder_input Pairs Clusters Sectors",
     "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented recorded Corpus Windows CentreWords CIFAR10 "
     "Patches KITTIMasks",
-    "zhat.encoders": "mlp residual_mlp Residual conv resnet18 output OntoBox OntoSphere Pair Towers ContextSum GPT",
-    "zhat.objectives": "Objective InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised InBatchSoftmax "
-    "WordSoftmax NegativeSampling NextWord Canonical Candidates AllLabels InBatch Vocabulary Each "
+    "zhat.encoders": "mlp residual_mlp Residual conv resnet18 deconv Posterior output OntoBox OntoSphere Pair "
+    "Towers ContextSum GPT",
+    "zhat.objectives": "Objective InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised SlowVAE "
+    "InBatchSoftmax WordSoftmax NegativeSampling NextWord Canonical Candidates AllLabels InBatch Vocabulary Each "
     "from_arrays from_torch from_sklearn from_huggingface "
     "from_log_bilinear from_noise_contrastive from_metric_learning from_contrastive",
     "zhat.kernels": "pairwise_logsumexp hidden_layers last_layer can_normalise normalised_layer",

@@ -10,6 +10,7 @@ SOURCE = ROOT / "src" / "zhat"
 
 # Top to bottom; a line may import from lines below it. Neighbours on a line do not import each other.
 DRAWING = (
+    ("__main__",),
     ("cli",),
     ("demo", "estimator"),
     ("testing", "report", "progress"),

@@ -51,11 +51,11 @@ def test_a_seed_alone_is_that_seed_in_a_stack_with_its_running_means(generator):
     brightness = torch.rand(2, 1, 4, 1, 1, 1, generator=generator)
     x = brightness + 0.5 * torch.rand(2, 2, 4, 3, 32, 32, generator=generator)  # (seeds, views, n, …)
     stacked = Stack(make, InfoNCE(NegativeLp(2)), (0, 1), torch.device("cpu"))
-    losses = stacked.losses(x, None, None)
+    losses = stacked.losses({"x": x})
     losses.sum().backward()
     for s in (0, 1):
         alone = Stack(make, InfoNCE(NegativeLp(2)), (s,), torch.device("cpu"))
-        loss = alone.losses(x[s : s + 1], None, None)
+        loss = alone.losses({"x": x[s : s + 1]})
         loss.sum().backward()
         assert torch.allclose(losses[s], loss[0], rtol=1e-4)
         for name, parameter in alone.parameters.items():

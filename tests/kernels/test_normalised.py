@@ -176,7 +176,7 @@ def test_seeds_are_trained_by_hand_as_by_torch(monkeypatch, seeds):
         encoder = Fresh(mlp, 4, 3, widths=(12, 70), batch_norm=True)
         stack = Stack(encoder, InfoNCE(), seeds, torch.device(DEVICE))
         before = dict(stack.buffers)
-        losses = [stack.losses(x + i, None, None) for i in range(2)]
+        losses = [stack.losses({"x": x + i}) for i in range(2)]
         losses[-1].sum().backward()
         assert all(stack.buffers[name] is before[name] for name in before)
         gradients = {name: p.grad for name, p in stack.parameters.items()}

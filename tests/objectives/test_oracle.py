@@ -22,3 +22,10 @@ def test_bad_use_gets_a_sentence():
         Supervised()(h, Batch(x=h))
     with pytest.raises(BadInput, match="must end in 4 dimensions, but it ends in 3"):
         Supervised()(h, Batch(x=h, z=torch.randn(1, 6, 4)))
+
+
+def test_units_bring_latents_to_one_size():
+    z = torch.tensor([[[10.0, 200.0], [20.0, 400.0]]])
+    assert float(Supervised((10.0, 200.0))(torch.tensor([[[1.0, 1.0], [2.0, 2.0]]]), Batch(x=z, z=z))) == 0.0
+    with pytest.raises(BadInput, match="`units` must have one number for each of 2 latents"):
+        Supervised((1.0,))(z, Batch(x=z, z=z))

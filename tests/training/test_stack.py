@@ -62,7 +62,7 @@ def test_encoder_and_objective_see_bytes_as_floats():
             return super().forward(x)
 
     x = torch.randint(256, (1, 2, 5, 1, 8, 8), dtype=torch.uint8)
-    Stack(Looks, look, (0,), CPU).losses(x, None, None)
+    Stack(Looks, look, (0,), CPU).losses({"x": x})
     assert torch.equal(seen[0], x[0].flatten(0, 1).float() / 255)
     assert torch.equal(seen[1], x[0].float() / 255)
 

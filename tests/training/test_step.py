@@ -45,9 +45,9 @@ def waits(row):
     stream = Stream(worlds, (0, 1), row.budget("smoke").recipe.batch, CPU)
     adam = make_optimiser(stack.parameters, row.budget("fast").recipe, CPU, stack.linear_weights())
     step = make_step(stack, stream, adam, CPU, "float32", False)
-    x, z, label = (None if part is None else part[0] for part in stream.rows(0))
+    rows = {name: part[0] for name, part in stream.rows(0).items()}
     with Waits() as mode:
-        step.update(x, z, label, torch.tensor(1.0))
+        step.update(rows, torch.tensor(1.0))
     return mode.found
 
 
@@ -68,7 +68,7 @@ def test_a_loss_that_looks_at_its_rows_is_found():
     row = declared("zimmermann2021", "T1.1")
     stack = Stack(row.encoder, peeking, (0,), CPU)
     with Waits() as mode:
-        stack.losses(torch.randn(1, 2, 8, 10), None, None)
+        stack.losses({"x": torch.randn(1, 2, 8, 10)})
     assert mode.found
 
 
@@ -83,6 +83,6 @@ def test_convolutions_are_float32_unless_tf32_is_asked_for():
     before = torch.backends.cudnn.allow_tf32
     stack = Stack(lambda: Looks(3, 2), lambda h, batch: h.square().mean(), (0,), CPU)
     adam = make_optimiser(stack.parameters, Recipe(1), CPU)
-    Step(stack, None, adam, "float32").update(torch.randn(1, 1, 4, 3), None, None, None)
+    Step(stack, None, adam, "float32").update({"x": torch.randn(1, 1, 4, 3)}, None)
     assert seen == [False]
     assert torch.backends.cudnn.allow_tf32 == before

@@ -29,24 +29,35 @@ class Drawn:
 def test_a_block_holds_the_rows_each_seed_draws_alone():
     world = Drawn((1, 4, 4), torch.uint8)
     stream = Stream((world,) * 2, (0, 1), 16, CPU)
-    x, z, label = stream.rows(0)
-    assert x.shape == (64, 2, 2, 16, 1, 4, 4)
-    assert x.dtype == torch.uint8
-    assert z.shape == (64, 2, 2, 16, 2)
-    assert label.shape == (64, 2, 16)
+    rows = stream.rows(0)
+    assert rows["x"].shape == (64, 2, 2, 16, 1, 4, 4)
+    assert rows["x"].dtype == torch.uint8
+    assert rows["z"].shape == (64, 2, 2, 16, 2)
+    assert rows["label"].shape == (64, 2, 16)
     for s in (0, 1):
         alone = Stream((world,), (s,), 16, CPU).rows(0)
-        assert all(torch.equal(ours[:, s], theirs[:, 0]) for ours, theirs in zip((x, z, label), alone, strict=True))
+        assert rows.keys() == alone.keys()
+        assert all(torch.equal(rows[name][:, s], alone[name][:, 0]) for name in rows)
+
+
+def test_noise_is_drawn_for_every_row_and_view_and_is_normal():
+    stream = Stream((Drawn((3,)),) * 2, (0, 1), 16, CPU, noise=5)
+    noise = stream.rows(0)["noise"]
+    assert noise.shape == (64, 2, 2, 16, 5)
+    n = noise.numel()
+    assert abs(float(noise.mean())) < 4 / n**0.5
+    assert abs(float(noise.var()) - 1) < 4 * (2 / n) ** 0.5
+    assert torch.equal(noise[:, 1], Stream((Drawn((3,)),), (1,), 16, CPU, noise=5).rows(0)["noise"][:, 0])
 
 
 def test_the_rows_of_a_step_are_consecutive_draws():
     world = Drawn((3,))
     stream = Stream((world,), (0,), 8, CPU)
     state = stream.generators[0].get_state()
-    x, _, label = stream.rows(0)
+    rows = stream.rows(0)
     again = world.sample(64 * 8, generator=torch.Generator().set_state(state))
-    assert torch.equal(x[5, 0], again.x[:, 40:48])
-    assert torch.equal(label[5, 0], again.label[40:48])
+    assert torch.equal(rows["x"][5, 0], again.x[:, 40:48])
+    assert torch.equal(rows["label"][5, 0], again.label[40:48])
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,14 @@ class Batch:
         x: observations, `(views, n, …)`.
         z: latents of the same rows, `(views, n, d)`; None for recorded data without known factors.
         label: one label for each row, `(n,)`; None where rows carry none.
+        noise: standard normal numbers, `(views, n, q)`, for an objective that draws; `train` adds them where the
+            objective has a member `noise` with their number q. None from a process.
     """
 
     x: Tensor
     z: Tensor | None = None
     label: Tensor | None = None
+    noise: Tensor | None = None
 
 
 def encoder_input(x: Tensor) -> Tensor:

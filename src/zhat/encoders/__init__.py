@@ -1,10 +1,12 @@
 """The learner's networks: any `nn.Module` `(rows, …) -> (rows, k)` will do; these are the papers'."""
 
 from zhat.encoders.conv import conv
+from zhat.encoders.deconv import deconv
 from zhat.encoders.gpt import GPT
 from zhat.encoders.mlp import mlp
 from zhat.encoders.outputs import OntoBox, OntoSphere, output
 from zhat.encoders.pair import Pair, Towers
+from zhat.encoders.posterior import Posterior
 from zhat.encoders.residual import Residual, residual_mlp
 from zhat.encoders.resnet import resnet18
 from zhat.encoders.words import ContextSum
@@ -15,6 +17,8 @@ __all__ = [
     "Residual",
     "conv",
     "resnet18",
+    "deconv",
+    "Posterior",
     "output",
     "OntoBox",
     "OntoSphere",

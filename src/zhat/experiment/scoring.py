@@ -76,7 +76,7 @@ def latents_and_observations(
 
 
 @torch.no_grad()
-def represent(encoder: nn.Module, x: Tensor, *, values: int = 2**25) -> Tensor:
+def represent(encoder: nn.Module, x: Tensor, *, values: int = 2**21) -> Tensor:
     """h = f(x) in evaluation mode, a block of rows at a time, so that a block holds at most so many values."""
     block = max(1, min(8192, values // max(1, x[:1].numel())))
     was_training = encoder.training

@@ -17,6 +17,7 @@ from zhat.objectives.each import Each
 from zhat.objectives.language import NegativeSampling, NextWord, WordSoftmax
 from zhat.objectives.objective import Objective
 from zhat.objectives.oracle import Supervised
+from zhat.objectives.variational import SlowVAE
 
 __all__ = [
     "Objective",
@@ -26,6 +27,7 @@ __all__ = [
     "CrossEntropy",
     "InstanceDiscrimination",
     "Supervised",
+    "SlowVAE",
     "InBatchSoftmax",
     "WordSoftmax",
     "NegativeSampling",

@@ -117,7 +117,7 @@ def train(
         if steps == 0:
             return Run(chosen, stack.encoders(), stack.objectives(), (Curve((), ()),) * len(chosen), 0, 0.0)
         stack.refuse_nothing()
-        stream = Stream(worlds, chosen, how.batch, device)
+        stream = Stream(worlds, chosen, how.batch, device, noise=stack.noise)
         stack.refuse_shape(stream.shape)
         adam = make_optimiser(stack.parameters, how, device, stack.linear_weights())
         step = make_step(stack, stream, adam, device, how.precision, how.graph)

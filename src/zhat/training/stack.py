@@ -100,9 +100,8 @@ class Stack:
         linear = (name for name, m in self._template.named_modules() if isinstance(m, nn.Linear))
         return tuple(f"{name}.weight" for name in linear if name.startswith("encoder"))
 
-    def losses(self, x: Tensor, z: Tensor | None, label: Tensor | None, sharpness: Tensor | None = None) -> Tensor:
+    def losses(self, rows: Tensors, sharpness: Tensor | None = None) -> Tensor:
         """One loss for each seed, from rows stacked on a leading axis; representations are stretched by `sharpness`."""
-        rows = {"x": x} | ({} if z is None else {"z": z}) | ({} if label is None else {"label": label})
         if self.size == 1:  # without vmap, so that modules that cannot be stacked still train one at a time
             alone = [{k: v[0] for k, v in part.items()} for part in (self.parameters, self.buffers, rows)]
             loss, changed = self._loss(alone[0], alone[1], alone[2], sharpness)
@@ -166,6 +165,12 @@ class Stack:
     def labels(self) -> int | None:
         """How many labels the objective has rows for; None where it asks for none."""
         return getattr(self._template["objective"], "labels", None) if "objective" in self._template else None
+
+    @property
+    def noise(self) -> int:
+        """How many normal numbers the objective wants for each row and view."""
+        owned = [part for name, part in self._template.items() if name == "objective"]
+        return int(getattr(owned[0] if owned else self._objective, "noise", 0))
 
     def description(self) -> str:
         """What is trained, as text."""

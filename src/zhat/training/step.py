@@ -10,7 +10,7 @@ from torch import Tensor
 
 from zhat.errors import BadInput, RunFailed
 from zhat.training.stack import Stack
-from zhat.training.stream import Stream
+from zhat.training.stream import Rows, Stream
 
 PRECISIONS = ("float32", "tf32", "bf16")
 
@@ -42,17 +42,16 @@ class Step:
         for i, rate in enumerate(rates):
             for group, base in zip(self.adam.param_groups, self.base, strict=True):
                 _set_rate(group, base * rate)
-            x, z, label = (None if part is None else part[offset + i] for part in block)
-            assert x is not None, "every block has observations"
-            sharp = None if sharpness is None else torch.tensor(sharpness[i], device=x.device)
-            losses.append(self.update(x, z, label, sharp))
+            rows = {name: part[offset + i] for name, part in block.items()}
+            sharp = None if sharpness is None else torch.tensor(sharpness[i], device=self.stream.device)
+            losses.append(self.update(rows, sharp))
         return torch.stack(losses).cpu()
 
-    def update(self, x: Tensor, z: Tensor | None, label: Tensor | None, sharpness: Tensor | None) -> Tensor:
+    def update(self, rows: Rows, sharpness: Tensor | None) -> Tensor:
         """Forward, backward and Adam; returns the losses, `(seeds,)`."""
         with _products(self.precision):
             with torch.autocast("cuda", dtype=torch.bfloat16, enabled=self.precision == "bf16", cache_enabled=False):
-                loss = self.stack.losses(x, z, label, sharpness)
+                loss = self.stack.losses(rows, sharpness)
             for parameter in self.stack.parameters.values():
                 parameter.grad = None
             loss.sum().backward()
@@ -74,7 +73,7 @@ class GraphedStep(Step):
         self.side = torch.cuda.Stream(device)
         self.graph: torch.cuda.CUDAGraph | None = None
         self.done = 0
-        self.block: list[Tensor | None] = []
+        self.block: Rows = {}
         self.place = torch.zeros(1, dtype=torch.int64, device=device)  # of the step in the block
         self.slot = torch.zeros(1, dtype=torch.int64, device=device)  # of the step in this call
         self.rates = torch.zeros(stream.length, device=device)
@@ -88,11 +87,10 @@ class GraphedStep(Step):
         with torch.cuda.stream(self.side):
             drawn = self.stream.rows(first)
             if not self.block:
-                self.block = [None if part is None else part.clone() for part in drawn]
+                self.block = {name: part.clone() for name, part in drawn.items()}
             elif first % self.stream.length == 0:
-                for ours, theirs in zip(self.block, drawn, strict=True):
-                    if ours is not None and theirs is not None:
-                        ours.copy_(theirs)
+                for name, ours in self.block.items():
+                    ours.copy_(drawn[name])
             self.place.fill_(first % self.stream.length)
             self.slot.zero_()
             self.rates[: len(rates)] = torch.tensor(rates, device=self.rates.device)
@@ -125,13 +123,12 @@ class GraphedStep(Step):
         return graph
 
     def _one(self) -> None:
-        x, z, label = (None if part is None else part.index_select(0, self.place)[0] for part in self.block)
+        rows = {name: part.index_select(0, self.place)[0] for name, part in self.block.items()}
         rate = self.rates.index_select(0, self.slot)[0]
         for group, base in zip(self.adam.param_groups, self.bases, strict=True):
             torch.mul(base, rate, out=group["lr"])
-        assert x is not None, "every block has observations"
         sharp = None if self.sharpness is None else self.sharpness.index_select(0, self.slot)[0]
-        loss = self.update(x, z, label, sharp)
+        loss = self.update(rows, sharp)
         self.losses.index_copy_(0, self.slot, loss[None])
         self.place.add_(1)
         self.slot.add_(1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -9,7 +11,8 @@ from zhat import randomness
 from zhat.dgp.process import Process
 from zhat.errors import BadInput
 
-Rows = tuple[Tensor, Tensor | None, Tensor | None]
+Rows = dict[str, Tensor]
+"""The fields of a batch that there are, by name."""
 BYTES = 2**28  # bytes of observations that a block holds for each seed, unless a single step needs more
 
 
@@ -21,8 +24,10 @@ class Stream:
         length: steps in a block. Bytes stay bytes here, so a block of images holds four times as many as of floats.
     """
 
-    def __init__(self, worlds: tuple[Process, ...], seeds: tuple[int, ...], batch: int, device: torch.device) -> None:
-        self.worlds, self.batch, self.device = worlds, batch, device
+    def __init__(
+        self, worlds: tuple[Process, ...], seeds: tuple[int, ...], batch: int, device: torch.device, *, noise: int = 0
+    ) -> None:
+        self.worlds, self.batch, self.device, self.noise = worlds, batch, device, noise
         self.generators = [randomness.generator(seed, "data", device) for seed in seeds]
         # How many steps fit a block depends on the rows alone, never on the number of seeds: draws must not.
         probe = worlds[0].sample(1, generator=randomness.generator(0, "probe", device)).x
@@ -37,7 +42,7 @@ class Stream:
         return step - step % self.length + self.length
 
     def rows(self, step: int) -> Rows:
-        """The block that holds `step`: x, z, label, each `(steps, seeds, …)`."""
+        """The block that holds `step`, each field `(steps, seeds, …)`."""
         first = step - step % self.length
         if self.block is None or self.first != first:
             self.before, self.block = self._states(), None  # two blocks at once would take twice the memory
@@ -46,27 +51,33 @@ class Stream:
 
     def _drawn(self) -> Rows:
         """The next block; what one seed draws is put into its place before the next one draws."""
-        block: list[Tensor | None] = []
+        block: Rows = {}
         for i, (world, generator) in enumerate(zip(self.worlds, self.generators, strict=True)):
-            batch = world.sample(self.length * self.batch, generator=generator)
-            parts = [self._by_step(batch.x, 1), self._by_step(batch.z, 1), self._by_step(batch.label, 0)]
+            rows = self._of_one(world, generator)
             if i == 0:
-                block = [None if p is None else p.new_empty(len(p), len(self.worlds), *p.shape[1:]) for p in parts]
-            for whole, part in zip(block, parts, strict=True):
-                if (None if whole is None else whole[:, i].shape) != (None if part is None else part.shape):
-                    raise BadInput(
-                        f"the worlds of all seeds must hand over batches of the same kind and shape, but {world!r} "
-                        f"differs from {self.worlds[0]!r}. Train them one by one."
-                    )
-                if whole is not None and part is not None:
-                    whole[:, i] = part
-        x, z, label = block
-        assert x is not None, "every batch has observations"
-        return x, z, label
+                block = {k: part.new_empty(len(part), len(self.worlds), *part.shape[1:]) for k, part in rows.items()}
+            if {k: part.shape for k, part in rows.items()} != {k: whole[:, i].shape for k, whole in block.items()}:
+                raise BadInput(
+                    f"the worlds of all seeds must hand over batches of the same kind and shape, but {world!r} "
+                    f"differs from {self.worlds[0]!r}. Train them one by one."
+                )
+            for name, part in rows.items():
+                block[name][:, i] = part
+        return block
 
-    def _by_step(self, part: Tensor | None, axis: int) -> Tensor | None:
-        """The axis of rows cut into steps, which come first: `(steps, [views,] batch, …)`."""
-        return None if part is None else part.unflatten(axis, (self.length, self.batch)).movedim(axis, 0)
+    def _of_one(self, world: Process, generator: torch.Generator) -> Rows:
+        """What one seed draws for a block, the axis of rows cut into steps: `(steps, [views,] batch, …)`."""
+        n = self.length * self.batch
+        batch = world.sample(n, generator=generator)
+        if self.noise:
+            shape = (batch.x.shape[0], n, self.noise)
+            batch = replace(batch, noise=torch.randn(shape, generator=generator, device=self.device))
+        found = {name: part for name in ("x", "z", "label", "noise") if (part := getattr(batch, name)) is not None}
+        axes = {name: 0 if name == "label" else 1 for name in found}
+        return {
+            name: part.unflatten(axes[name], (self.length, self.batch)).movedim(axes[name], 0)
+            for name, part in found.items()
+        }
 
     def states_for(self, step: int) -> list[Tensor]:
         """The generator states from which the block that holds `step` is, or will be, drawn."""
