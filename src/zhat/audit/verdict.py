@@ -37,6 +37,7 @@ from zhat.equivalence import AFFINE, IDENTITY, Equivalence
 from zhat.errors import BadInput, RunFailed, TooFewRows
 from zhat.files import Embeddings, embeddings, joined
 from zhat.metrics import Alignment, Moments, align
+from zhat.metrics.similarity import canonical_correlations
 from zhat.metrics.spectrum import TINY
 from zhat.metrics.uncertainty import student
 from zhat.results import AuditResult, Profile, Score, letter
@@ -316,7 +317,7 @@ def _dressed(
     drift_mean = drift_covariance = None
     if source.dim == target.dim and float(whole.hh.trace()) > 0:
         drift_mean = float((whole.mean_z - whole.mean_h).norm() / (whole.hh.trace() / whole.n).sqrt())
-        drift_covariance = float((whole.zz - whole.hh).norm() / whole.hh.norm())
+        drift_covariance = _norm(whole.zz - whole.hh) / _norm(whole.hh)
     affine = climbed[-1] if climbed else None
     return AuditResult(
         verdict=found.verdict,
@@ -352,6 +353,12 @@ def _dressed(
     )
 
 
+def _norm(scatter: Tensor) -> float:
+    """The Frobenius norm, also where squares of a scatter leave the range of float64."""
+    most = scatter.abs().amax().clamp_min(TINY)
+    return float(most * (scatter / most).norm())
+
+
 def _residuals(seen: Seen, found: Alignment) -> tuple[tuple[float, ...], ...]:
     """What the map leaves in each fold and each column, or in groups of neighbouring columns where there are many."""
     whole = reduce(add, seen.read)
@@ -364,11 +371,8 @@ def _residuals(seen: Seen, found: Alignment) -> tuple[tuple[float, ...], ...]:
 def directions(seen: Seen) -> int:
     """Canonical directions, found on some rows, that share more than half of their variance on the others."""
     fit, read = seen.fit, reduce(add, seen.read)
-    white_z, white_h = fit.swapped().spectrum().white, fit.spectrum().white
-    u, _, vt = torch.linalg.svd(white_z.T @ fit.zh @ white_h, full_matrices=False)
-    z, h = (white_z @ u).T, (white_h @ vt.T).T
-    size = (z @ read.zz * z).sum(-1).clamp_min(TINY).sqrt() * (h @ read.hh * h).sum(-1).clamp_min(TINY).sqrt()
-    return int(((z @ read.zh * h).sum(-1) / size > math.sqrt(0.5)).sum())
+    rho = canonical_correlations(fit, read, fit.swapped().spectrum().white, fit.spectrum().white)
+    return int((rho > math.sqrt(0.5)).sum())
 
 
 def _worst(seen: Seen, found: Alignment, source: Embeddings) -> tuple[tuple[str, float], ...]:
