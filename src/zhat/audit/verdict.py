@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -28,7 +27,6 @@ from scipy import stats
 from torch import Tensor
 
 from zhat._checks import constant
-from zhat._version import __version__
 from zhat.audit import beyond, oddities
 from zhat.audit.adapter import Adapter
 from zhat.audit.ladder import Step, loss, steps
@@ -41,6 +39,7 @@ from zhat.metrics.similarity import canonical_correlations
 from zhat.metrics.spectrum import TINY
 from zhat.metrics.uncertainty import student
 from zhat.results import AuditResult, Profile, Score, letter
+from zhat.runs import stamp
 
 RELATED = 0.998  # two-sided levels of Student's intervals over folds
 REFUTED = 0.98
@@ -341,13 +340,7 @@ def _dressed(
         drift_mean=drift_mean,
         drift_covariance=drift_covariance,
         notes=oddities.notes(seen, source, target, rank_source, rank_target, whole),
-        provenance={
-            "zhat": __version__,
-            "torch": torch.__version__,
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seed": seed,
-            "precision": f"{source.precision}, {target.precision}",
-        },
+        provenance={**stamp(seed), "precision": f"{source.precision}, {target.precision}"},
         residuals=_residuals(seen, step.found) if step is not None else (),
         recall=beyond.recalls(seen, step.found) if step is not None else (),
     )

@@ -43,9 +43,9 @@ class Similarity(ABC):
     def up_to(self) -> Equivalence:
         """The class of maps of h that do not move the measure; a constant offset never does."""
 
-    @abstractmethod
     def rows_needed(self, d: int, k: int) -> int:
         """The fewest rows for which a value is given: five for each free coefficient of a pair of directions."""
+        return max(10, 5 * (d + k))
 
     @abstractmethod
     def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
@@ -126,15 +126,7 @@ class CCA(Similarity):
     """
 
     name: ClassVar[str] = "mean CCA"
-
-    @property
-    def up_to(self) -> Equivalence:
-        """Affine maps."""
-        return AFFINE
-
-    def rows_needed(self, d: int, k: int) -> int:
-        """Five for each coefficient of a pair of canonical directions."""
-        return max(10, 5 * (d + k))
+    up_to = AFFINE
 
     def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
         """Mean and correlations."""
@@ -220,15 +212,7 @@ class PWCCA(Similarity):
     """
 
     name: ClassVar[str] = "PWCCA"
-
-    @property
-    def up_to(self) -> Equivalence:
-        """Affine maps of h."""
-        return AFFINE
-
-    def rows_needed(self, d: int, k: int) -> int:
-        """As for `CCA`."""
-        return max(10, 5 * (d + k))
+    up_to = AFFINE
 
     def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
         """Weighted mean and correlations of the directions of z."""
@@ -261,11 +245,7 @@ class CKA(Similarity):
 
     debiased: bool = False
     name: ClassVar[str] = "linear CKA"
-
-    @property
-    def up_to(self) -> Equivalence:
-        """Similarities."""
-        return SIMILARITY
+    up_to = SIMILARITY
 
     @property
     def needs_lengths(self) -> bool:
@@ -273,8 +253,8 @@ class CKA(Similarity):
         return self.debiased
 
     def rows_needed(self, d: int, k: int) -> int:
-        """As for `CCA`; debiased, ten."""
-        return 10 if self.debiased else max(10, 5 * (d + k))
+        """As for the others; debiased, ten."""
+        return 10 if self.debiased else super().rows_needed(d, k)
 
     def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
         """The value, alone."""
@@ -312,11 +292,7 @@ class Procrustes(Similarity):
     """
 
     name: ClassVar[str] = "Procrustes"
-
-    @property
-    def up_to(self) -> Equivalence:
-        """Similarities."""
-        return SIMILARITY
+    up_to = SIMILARITY
 
     def rows_needed(self, d: int, k: int) -> int:
         """Five for each angle of a rotation, for each direction."""
