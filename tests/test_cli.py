@@ -413,6 +413,19 @@ def test_a_gate_fails_with_one_line_and_exit_code_1(tmp_path):
     assert zhat("audit", old, new, "--gate", str(gate), "--min", "0.5").exit_code == 2
 
 
+def test_a_failing_gate_keeps_the_adapter_or_says_why_there_is_none(tmp_path):
+    old, new, other = audited(tmp_path)
+    kept, none = tmp_path / "adapter.safetensors", tmp_path / "none.safetensors"
+    failed = zhat("audit", old, new, "--require", "identity", "--adapter", str(kept))
+    assert failed.exit_code == 1
+    assert "gate failed" in failed.stderr
+    assert kept.exists()
+    failed = zhat("audit", old, other, "--require", "affine", "--adapter", str(none))
+    assert failed.exit_code == 1
+    assert "no map to keep" in failed.stderr
+    assert not none.exists()
+
+
 def test_adapt_carries_rows_over(tmp_path):
     old, new, other = audited(tmp_path, noise=0.0)
     kept, out = str(tmp_path / "adapter.safetensors"), str(tmp_path / "carried.npy")

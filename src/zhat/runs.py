@@ -161,6 +161,12 @@ def provenance(device: torch.device | str) -> dict[str, Any]:
     }
 
 
+def stamp(seed: int) -> dict[str, Any]:
+    """Versions, date and seed: what a result says that was computed from files, without training."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"zhat": __version__, "torch": torch.__version__, "date": now, "seed": seed}
+
+
 def assembled(provenances: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """What several runs say of themselves, and this version of zhat; where they differ, each thing they say."""
     found: dict[str, list[str]] = {}

@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 
 from tests.audit.test_verdict import planted
@@ -62,6 +65,35 @@ def test_wrong_files_get_a_sentence(tmp_path):
         adapt(read_adapter(path), a[:, :3], tmp_path / "new.npy")
     with pytest.raises(BadInput, match="Name a .npy file"):
         adapt(read_adapter(path), a, tmp_path / "new.csv")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"inverse": torch.zeros(4, 5).double()},
+        {"inverse": torch.full((5, 5), torch.nan).double()},
+        {"matrix": torch.eye(5).long()},
+        {"numbers": '{"r2": NaN, "error": 0.1, "rows": 5}'},
+    ],
+    ids=str,
+)
+def test_a_damaged_adapter_is_refused(change, tmp_path):
+    _, _, path = kept(tmp_path)
+    with safe_open(path, framework="pt") as file:
+        about, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    about |= {k: v for k, v in change.items() if isinstance(v, str)}
+    tensors |= {k: v for k, v in change.items() if not isinstance(v, str)}
+    save_file(tensors, path, metadata=about)
+    with pytest.raises(BadInput, match="must be an adapter"):
+        read_adapter(path)
+
+
+def test_no_infinite_rows_are_written(tmp_path):
+    a, _, path = kept(tmp_path)
+    huge = replace(read_adapter(path), offset=torch.full((5,), 1e300, dtype=torch.float64))
+    with pytest.raises(BadInput, match="beyond what float32 holds"):
+        adapt(huge, a.astype(np.float32), tmp_path / "out" / "new.npy")
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_a_failed_adaption_leaves_nothing_behind(tmp_path):

@@ -40,6 +40,7 @@ def test_a_gate_is_read_from_toml(tmp_path):
         ("require = ", "must be TOML"),
         ("", "asks for nothing"),
         ("require = 3", "name of a class"),
+        ("gate = 3", "table of conditions"),
         ('min = "high"', "finite number"),
     ):
         path.write_text(text)

@@ -372,6 +372,17 @@ def test_units_do_not_move_a_verdict(scale):
     assert (found.rank_a, found.directions, found.notes) == (expected.rank_a, expected.directions, expected.notes)
 
 
+@pytest.mark.parametrize("scale", [1e-150, 1e-100, 1e-82, 1e77, 1e100, 1e150])
+def test_other_units_on_one_side_leave_every_number_finite(scale):
+    a, b = planted(LINEAR, 400, 3, 0.0)
+    for one, other in ((scale * a, b), (a, scale * b), (scale * a, scale * b), (a * np.array([scale, 1, 1]), b)):
+        found = audit(one, other)
+        assert found.verdict == "linear"
+        assert from_json(to_json(found)) == found  # refuses what is not finite
+    with pytest.raises(BadInput, match="leave the range of float64"):
+        audit(1e100 * a, 1e-100 * b)
+
+
 def test_columns_in_other_units_are_no_deficiency():
     random = np.random.default_rng(0)
     a = random.normal(size=(600, 3)) * np.array([1e-9, 1, 1e9])

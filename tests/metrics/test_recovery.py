@@ -312,3 +312,11 @@ def test_a_constant_column_is_an_offset_for_a_linear_map():
     assert torch.allclose(found(with_one), z)
     shares = torch.cat([STANDARD, 3 - STANDARD.sum(1, keepdim=True)], 1)  # rows that sum to 3
     assert torch.allclose(align(Moments.of(z, shares), LINEAR)(shares), z)
+
+
+@pytest.mark.parametrize("scale", [2e-155, 1e-150, 1e150])
+def test_every_class_is_scored_near_the_ends_of_float64(scale):
+    z = torch.randn(400, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    found = profile(z, scale * z)
+    assert found[SCALED_PERMUTATION].value == pytest.approx(1)
+    assert found[AFFINE].value == pytest.approx(1)

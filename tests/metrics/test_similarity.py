@@ -362,3 +362,12 @@ def test_held_out_canonical_correlations_count_the_directions_of_the_richer_side
     assert CCA().held_out(z, flat).value == pytest.approx(0.5, abs=1e-9)
     with pytest.raises(TooFewRows, match="cannot tell mean CCA"):
         CCA().held_out(z[:60], flat[:60])
+
+
+@pytest.mark.parametrize("small", [1e-5, 1e-6])
+def test_held_out_correlations_of_ill_conditioned_columns_stay_at_most_one(small):
+    z = torch.randn(2000, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    h = torch.stack([z[:, 0], z[:, 0] + small * z[:, 1]], 1)
+    found = CCA().held_out(z, h)
+    assert max(found.per_latent) <= 1
+    assert found.value == pytest.approx(1, abs=2e-3)

@@ -93,11 +93,13 @@ def read_adapter(path: Path | str) -> Adapter:
         if about.get("format") != _FORMAT:
             raise ValueError(f"its format is {about.get('format')!r}")
         matrix, centre, offset = tensors["matrix"], tensors["centre"], tensors["offset"]
-        if matrix.shape != (len(offset), len(centre)):
+        inverse = tensors.get("inverse", matrix.T)
+        if matrix.shape != (len(offset), len(centre)) or inverse.shape != matrix.T.shape:
             raise ValueError(f"a map of shape {tuple(matrix.shape)} does not go from {len(centre)} to {len(offset)}")
-        if not all(bool(torch.isfinite(t).all()) for t in tensors.values()):
-            raise ValueError("it holds values that are not finite")
         numbers = json.loads(about["numbers"])
+        held = (*tensors.values(), torch.tensor([numbers["r2"], numbers["error"]]))
+        if not all(t.is_floating_point() and bool(torch.isfinite(t).all()) for t in held):
+            raise ValueError("it holds values that are not finite")
         return Adapter(
             matrix,
             centre,
@@ -139,7 +141,11 @@ def adapt(adapter: Adapter, source: Any, out: Path | str, *, key: str | None = N
         written = np.lib.format.open_memmap(draft, "w+", dtype, (rows.rows, d))
         start = 0
         for some in rows.blocks():
-            written[start : start + len(some)] = carry(torch.from_numpy(some)).numpy()
+            with np.errstate(over="ignore"):
+                carried = carry(torch.from_numpy(some)).numpy().astype(dtype)
+            if not np.isfinite(carried).all():
+                raise BadInput(f"the adapter takes rows of {rows.name} beyond what {dtype.__name__} holds.")
+            written[start : start + len(some)] = carried
             start += len(some)
         written.flush()
 

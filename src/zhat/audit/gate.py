@@ -104,6 +104,8 @@ def read_gate(path: Path | str) -> Gate:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{path.name} must be TOML, but it cannot be read ({error}).") from None
     found = found.get("gate", found)
+    if not isinstance(found, dict):
+        raise BadInput(f"`gate` in {path.name} must be a table of conditions, but {found!r} came.")
     known = ("require", "min", "max_condition", "min_recall")
     for name in found:
         if name not in known:

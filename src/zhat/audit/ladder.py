@@ -17,9 +17,10 @@ import torch
 from torch import Tensor
 
 from zhat.equivalence import AFFINE, Equivalence
+from zhat.errors import BadInput
 from zhat.metrics import ALIGNABLE, Alignment, Moments, Recovery, align
 from zhat.metrics.pairing import unpaired
-from zhat.metrics.uncertainty import student
+from zhat.metrics.uncertainty import deviation, student
 from zhat.results import Score
 
 
@@ -82,6 +83,10 @@ def _step(
     low, high = student(linear)
     by_chance = torch.stack([loss(r, align(f, up_to), whole).mean() for f, r in chances])
     each = 1 - loss(whole, found, whole)
+    if not bool(torch.isfinite(torch.cat([each, losses, by_chance])).all()):
+        raise BadInput(
+            "squares of one side in units of the other leave the range of float64. Rescale both to sizes near 1."
+        )
     needed = Recovery(up_to).rows_needed(*whole.zh.shape)
     score = Score(
         name="R2",
@@ -91,7 +96,7 @@ def _step(
         low=1 - high if math.isfinite(high) else None,
         high=min(1.0, 1 - low) if math.isfinite(low) else None,
         chance=1 - float(by_chance.mean()),
-        chance_high=1 - float(by_chance.mean()) + 1.645 * float(by_chance.std()),
+        chance_high=1 - float(by_chance.mean()) + 1.645 * deviation(by_chance),
         n=whole.n,
         n_fit=fit.n,
         held_out=True,

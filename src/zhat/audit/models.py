@@ -9,7 +9,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from zhat._version import __version__
 from zhat.audit.verdict import audit
 from zhat.errors import BadInput
 from zhat.files import Embeddings, Rows, embeddings, read_model, read_npy, read_tokenizer
 from zhat.files.reading import first_line
 from zhat.results import LayerAudit
+from zhat.runs import stamp
 
 BATCH = 32
 """Rows that go through a model at a time."""
@@ -56,13 +55,7 @@ def audit_models(a: Any, b: Any, data: Any, *, seed: int = 0) -> LayerAudit:
         )
         for i, j in pairs
     )
-    about = {
-        "zhat": __version__,
-        "torch": torch.__version__,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seed": seed,
-    }
-    return LayerAudit(names[0], names[1], shown, tuple(pairs), audits, about)
+    return LayerAudit(names[0], names[1], shown, tuple(pairs), audits, stamp(seed))
 
 
 def _at_the_same_depth(a: list[str], b: list[str]) -> list[tuple[str, str]]:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -28,7 +27,6 @@ from scipy import stats
 from torch import Tensor
 
 from zhat._checks import constant
-from zhat._version import __version__
 from zhat.audit import beyond, oddities
 from zhat.audit.adapter import Adapter
 from zhat.audit.ladder import Step, loss, steps
@@ -37,9 +35,11 @@ from zhat.equivalence import AFFINE, IDENTITY, Equivalence
 from zhat.errors import BadInput, RunFailed, TooFewRows
 from zhat.files import Embeddings, embeddings, joined
 from zhat.metrics import Alignment, Moments, align
+from zhat.metrics.similarity import canonical_correlations
 from zhat.metrics.spectrum import TINY
 from zhat.metrics.uncertainty import student
 from zhat.results import AuditResult, Profile, Score, letter
+from zhat.runs import stamp
 
 RELATED = 0.998  # two-sided levels of Student's intervals over folds
 REFUTED = 0.98
@@ -316,7 +316,7 @@ def _dressed(
     drift_mean = drift_covariance = None
     if source.dim == target.dim and float(whole.hh.trace()) > 0:
         drift_mean = float((whole.mean_z - whole.mean_h).norm() / (whole.hh.trace() / whole.n).sqrt())
-        drift_covariance = float((whole.zz - whole.hh).norm() / whole.hh.norm())
+        drift_covariance = _norm(whole.zz - whole.hh) / _norm(whole.hh)
     affine = climbed[-1] if climbed else None
     return AuditResult(
         verdict=found.verdict,
@@ -340,16 +340,16 @@ def _dressed(
         drift_mean=drift_mean,
         drift_covariance=drift_covariance,
         notes=oddities.notes(seen, source, target, rank_source, rank_target, whole),
-        provenance={
-            "zhat": __version__,
-            "torch": torch.__version__,
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seed": seed,
-            "precision": f"{source.precision}, {target.precision}",
-        },
+        provenance={**stamp(seed), "precision": f"{source.precision}, {target.precision}"},
         residuals=_residuals(seen, step.found) if step is not None else (),
         recall=beyond.recalls(seen, step.found) if step is not None else (),
     )
+
+
+def _norm(scatter: Tensor) -> float:
+    """The Frobenius norm, also where squares of a scatter leave the range of float64."""
+    most = scatter.abs().amax().clamp_min(TINY)
+    return float(most * (scatter / most).norm())
 
 
 def _residuals(seen: Seen, found: Alignment) -> tuple[tuple[float, ...], ...]:
@@ -364,11 +364,8 @@ def _residuals(seen: Seen, found: Alignment) -> tuple[tuple[float, ...], ...]:
 def directions(seen: Seen) -> int:
     """Canonical directions, found on some rows, that share more than half of their variance on the others."""
     fit, read = seen.fit, reduce(add, seen.read)
-    white_z, white_h = fit.swapped().spectrum().white, fit.spectrum().white
-    u, _, vt = torch.linalg.svd(white_z.T @ fit.zh @ white_h, full_matrices=False)
-    z, h = (white_z @ u).T, (white_h @ vt.T).T
-    size = (z @ read.zz * z).sum(-1).clamp_min(TINY).sqrt() * (h @ read.hh * h).sum(-1).clamp_min(TINY).sqrt()
-    return int(((z @ read.zh * h).sum(-1) / size > math.sqrt(0.5)).sum())
+    rho = canonical_correlations(fit, read, fit.swapped().spectrum().white, fit.spectrum().white)
+    return int((rho > math.sqrt(0.5)).sum())
 
 
 def _worst(seen: Seen, found: Alignment, source: Embeddings) -> tuple[tuple[str, float], ...]:

@@ -69,7 +69,8 @@ def audit(
         asked = _gate(gate, require, min_)
         if asked is not None and asked.min_recall is not None:
             raise BadInput("min_recall is asked of embeddings, not of the layers of models.")
-        _tell(room.audit_models(model[0], model[1], data, seed=seed), asked, report, json)
+        if not _tell(room.audit_models(model[0], model[1], data, seed=seed), asked, report, json):
+            raise typer.Exit(1)
         return
     if len(inputs) < 2:
         raise BadInput(f"an audit compares at least two inputs, but {len(inputs)} came: zhat audit A B.")
@@ -85,9 +86,13 @@ def audit(
         found = room.examine_all(inputs, key=key, ids=by, seed=seed)
     if recall is not None or (asked is not None and asked.min_recall is not None):
         found = tuple(e if e.result.score is None else e.searched(10 if recall is None else recall) for e in found)
-    _tell(found[0].result if len(inputs) == 2 else room.gathered(found), asked, report, json)
-    if adapter is not None:
+    passed = _tell(found[0].result if len(inputs) == 2 else room.gathered(found), asked, report, json)
+    if adapter is not None and not passed and found[0].result.score is None:
+        complain("Adapter: none, because there is no map to keep")
+    elif adapter is not None:
         complain(f"Adapter: {found[0].adapter().write(adapter)}")
+    if not passed:
+        raise typer.Exit(1)
 
 
 def _gate(file: Path | None, require: str | None, least: float | None) -> Any:
@@ -104,8 +109,8 @@ def _gate(file: Path | None, require: str | None, least: float | None) -> Any:
     return room.Gate(require=None if require is None else equivalence(require), min=least)
 
 
-def _tell(result: Any, gate: Any, report: Path | None, json: bool) -> None:
-    """Print an audit, write its page, and end with exit code 1 where it fails its gate."""
+def _tell(result: Any, gate: Any, report: Path | None, json: bool) -> bool:
+    """Print an audit and write its page; whether it passes its gate."""
     from zhat import report as pages
     from zhat.results import AuditResult, to_json
 
@@ -120,8 +125,7 @@ def _tell(result: Any, gate: Any, report: Path | None, json: bool) -> None:
         complain(f"Page: {pages.write_audit(result, report)}")
     if line:
         complain(line)
-    if not passed:
-        raise typer.Exit(1)
+    return bool(passed)
 
 
 _AT_ONCE = 5  # columns of a matrix that fit into 80 characters

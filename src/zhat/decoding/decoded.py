@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import torch
 from torch import Tensor
 
 from zhat import _checks, randomness
-from zhat._version import __version__
 from zhat.audit.rows import LASTING, likeness_lasts
 from zhat.decoding.factors import Columns, columns, typed
 from zhat.errors import BadInput, TooFewRows, UnknownName
@@ -21,6 +19,7 @@ from zhat.files import Embeddings, Rows, embeddings, joined
 from zhat.metrics.decoding import Decoded, Factor, decode_rows
 from zhat.metrics.disentanglement import disentanglement as measured
 from zhat.results import DecodeResult, Disentanglement
+from zhat.runs import stamp
 
 SPLITS = ("auto", "rows", "pieces")
 LEVEL = 0.05
@@ -106,13 +105,7 @@ def decode(
         types=said,
         notes=(*notes, *_odd(source, found)),
         disentanglement=_disentangled(source, listed, found, seed) if disentanglement else None,
-        provenance={
-            "zhat": __version__,
-            "torch": torch.__version__,
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seed": seed,
-            "precision": source.precision,
-        },
+        provenance={**stamp(seed), "precision": source.precision},
     )
 
 

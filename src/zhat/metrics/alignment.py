@@ -111,7 +111,7 @@ def _permutation(up_to: Equivalence, m: Moments, *, shift: bool) -> Tensor:
         value = torch.where(cross < 0, -1.0, 1.0).to(cross)
     elif up_to is SCALED_PERMUTATION:
         value = torch.where(size > 0, cross / size.clamp_min(TINY), 0.0)
-    left = zz - 2 * value * m.zh + value.square() * hh + m.n * (mean_z - value * mean_h).square()
+    left = zz + value * (value * hh - 2 * m.zh) + m.n * (mean_z - value * mean_h).square()
     if up_to is SCALED_PERMUTATION:
         left, whole = left / whole.clamp_min(TINY), torch.ones_like(whole)
     rows, columns = match(-left if d <= k else whole - left)  # every latent is matched: what is whole does not matter

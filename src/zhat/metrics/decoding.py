@@ -335,32 +335,18 @@ class _Row:
             length = self.guess.norm(dim=1).clamp_min(TINY)
             also["mean cosine"] = float(((self.truth * self.guess).sum(1) / length).mean())
         return replace(
-            _unscored(self.factor, ""),
-            value=value,
-            low=ends[0],
-            high=ends[1],
-            chance=chance,
-            p=p,
-            also=also,
-            found=False,
+            _unscored(self.factor, ""), value=value, low=ends[0], high=ends[1], chance=chance, p=p, also=also
         )
 
 
 def _unscored(factor: Factor, because: str) -> FactorScore:
+    measure = "balanced accuracy" if factor.type == "categorical" else "R2"
     return FactorScore(
         name=factor.name,
         type=factor.type,
-        measure="balanced accuracy" if factor.type == "categorical" else "R2",
-        value=None,
-        low=None,
-        high=None,
-        chance=None,
-        p=None,
-        p_corrected=None,
-        found=False,
+        measure=measure,
         classes=factor.classes,
         period=factor.period,
-        also={},
         because=because,
     )
 

@@ -43,9 +43,9 @@ class Similarity(ABC):
     def up_to(self) -> Equivalence:
         """The class of maps of h that do not move the measure; a constant offset never does."""
 
-    @abstractmethod
     def rows_needed(self, d: int, k: int) -> int:
         """The fewest rows for which a value is given: five for each free coefficient of a pair of directions."""
+        return max(10, 5 * (d + k))
 
     @abstractmethod
     def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
@@ -73,7 +73,7 @@ class Similarity(ABC):
         if self.needs_lengths:
             raise BadInput(f"{self!r} needs squared lengths of single rows, but moments hold none. Give it the rows.")
         self.refuse_few(moments)
-        return self.score(moments, None)
+        return self.score(moments, *self.read(moments, None))
 
     def refuse_few(self, moments: Moments) -> None:
         """Raise `TooFewRows` where noise would look like similarity."""
@@ -86,9 +86,8 @@ class Similarity(ABC):
                 needed=needed,
             )
 
-    def score(self, moments: Moments, lengths: Lengths | None, chance: Sequence[float] = ()) -> Score:
-        """The value with its chance level, if shuffled rows gave some values."""
-        value, each = self.read(moments, lengths)
+    def score(self, moments: Moments, value: float, each: Tensor, chance: Sequence[float] = ()) -> Score:
+        """What was read of these moments, with its chance level if shuffled rows gave some values."""
         return Score(
             name=self.name,
             value=value,
@@ -127,22 +126,12 @@ class CCA(Similarity):
     """
 
     name: ClassVar[str] = "mean CCA"
-
-    @property
-    def up_to(self) -> Equivalence:
-        """Affine maps."""
-        return AFFINE
-
-    def rows_needed(self, d: int, k: int) -> int:
-        """Five for each coefficient of a pair of canonical directions."""
-        return max(10, 5 * (d + k))
+    up_to = AFFINE
 
     def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
         """Mean and correlations."""
         white_z, white_h = _both_white(moments)
-        rho = _correlations(white_z.T @ moments.zh @ white_h)
-        size = min(*moments.zh.shape, max(white_z.shape[1], white_h.shape[1]))
-        rho = torch.cat([rho, rho.new_zeros(size - len(rho))])
+        rho = _filled(_correlations(white_z.T @ moments.zh @ white_h), white_z, white_h)
         return float(rho.mean()), rho
 
     def held_out(self, z: Any, h: Any, *, seed: int = 0) -> Score:
@@ -152,16 +141,10 @@ class CCA(Similarity):
         """
         fit, read = halves(z, h, seed=seed)
         self.refuse_few(fit)
+        _sides(read)
         white_z, white_h = _both_white(fit)
-        left, _, right = torch.linalg.svd(white_z.T @ fit.zh @ white_h, full_matrices=False)
-        a, b = white_z @ left, white_h @ right.T  # one canonical direction in each column
-        size_a, size_b = (((m.T @ s) * m.T).sum(1).clamp_min(0).sqrt() for m, s in ((a, read.zz), (b, read.hh)))
-        rho = (((a.T @ read.zh) * b.T).sum(1) / (size_a * size_b)).nan_to_num(0.0)  # constant where it is read
-        of = min(*fit.zh.shape, max(white_z.shape[1], white_h.shape[1]))
-        rho = torch.cat([rho, rho.new_zeros(of - len(rho))])
-        score = self.score(read, None)
-        each = tuple(float(v) for v in rho)
-        return replace(score, value=float(rho.mean()), n_fit=fit.n, held_out=True, per_latent=each)
+        rho = _filled(canonical_correlations(fit, read, white_z, white_h), white_z, white_h)
+        return replace(self.score(read, float(rho.mean()), rho), n_fit=fit.n, held_out=True)
 
 
 @dataclass(frozen=True)
@@ -229,15 +212,7 @@ class PWCCA(Similarity):
     """
 
     name: ClassVar[str] = "PWCCA"
-
-    @property
-    def up_to(self) -> Equivalence:
-        """Affine maps of h."""
-        return AFFINE
-
-    def rows_needed(self, d: int, k: int) -> int:
-        """As for `CCA`."""
-        return max(10, 5 * (d + k))
+    up_to = AFFINE
 
     def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
         """Weighted mean and correlations of the directions of z."""
@@ -270,11 +245,7 @@ class CKA(Similarity):
 
     debiased: bool = False
     name: ClassVar[str] = "linear CKA"
-
-    @property
-    def up_to(self) -> Equivalence:
-        """Similarities."""
-        return SIMILARITY
+    up_to = SIMILARITY
 
     @property
     def needs_lengths(self) -> bool:
@@ -282,8 +253,8 @@ class CKA(Similarity):
         return self.debiased
 
     def rows_needed(self, d: int, k: int) -> int:
-        """As for `CCA`; debiased, ten."""
-        return 10 if self.debiased else max(10, 5 * (d + k))
+        """As for the others; debiased, ten."""
+        return 10 if self.debiased else super().rows_needed(d, k)
 
     def read(self, moments: Moments, lengths: Lengths | None) -> tuple[float, Tensor]:
         """The value, alone."""
@@ -321,11 +292,7 @@ class Procrustes(Similarity):
     """
 
     name: ClassVar[str] = "Procrustes"
-
-    @property
-    def up_to(self) -> Equivalence:
-        """Similarities."""
-        return SIMILARITY
+    up_to = SIMILARITY
 
     def rows_needed(self, d: int, k: int) -> int:
         """Five for each angle of a rotation, for each direction."""
@@ -367,7 +334,9 @@ def similarities(
     for other, far in shuffled(z, h, moments, lengths, shuffles=shuffles, seed=seed):
         for values, measure in zip(chance, measures, strict=True):
             values.append(measure.read(other, far)[0])
-    return tuple(m.score(moments, lengths, values) for m, values in zip(measures, chance, strict=True))
+    return tuple(
+        m.score(moments, *m.read(moments, lengths), values) for m, values in zip(measures, chance, strict=True)
+    )
 
 
 def linear_r2_both_ways(z: Any, h: Any, *, seed: int = 0) -> tuple[Score, Score]:
@@ -410,6 +379,28 @@ def principal_components(z: Any, components: int, *, standardised: bool = False)
     if white.shape[1] < components:
         raise BadInput(f"{components} components were asked for, but `z` varies in {white.shape[1]} directions only.")
     return torch.cat([(some - moments.mean_z) @ white[:, :components] for some, _ in blocks(z, z[:, :1])])
+
+
+def canonical_correlations(fit: Moments, read: Moments, white_z: Tensor, white_h: Tensor) -> Tensor:
+    """Correlations, on the rows read, of canonical directions found on the rows fitted, largest first when fitted.
+
+    Args:
+        fit: moments of the rows to find the directions on.
+        read: moments of other rows.
+        white_z: whitens z of the rows fitted, `(d, rank)`.
+        white_h: whitens h, `(k, rank)`.
+    """
+    left, _, right = torch.linalg.svd(white_z.T @ fit.zh @ white_h, full_matrices=False)
+    a, b = (white_z @ left).T, (white_h @ right.T).T  # one direction in each row
+    size_a, size_b = (((m @ s) * m).sum(1).clamp_min(0).sqrt() for m, s in ((a, read.zz), (b, read.hh)))
+    rho = ((a @ read.zh) * b).sum(1) / (size_a * size_b)
+    return torch.where(size_a * size_b > 0, rho.clamp(-1, 1), 0.0)  # 0 where one is constant among the rows read
+
+
+def _filled(rho: Tensor, white_z: Tensor, white_h: Tensor) -> Tensor:
+    """Correlations with a 0 for each direction that one side has and the other has a column for."""
+    size = min(len(white_z), len(white_h), max(white_z.shape[1], white_h.shape[1]))
+    return torch.cat([rho, rho.new_zeros(size - len(rho))])
 
 
 def _correlations(cross: Tensor) -> Tensor:

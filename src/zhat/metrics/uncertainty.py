@@ -44,10 +44,16 @@ def interval(values: Tensor, level: float = 0.95) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
+def deviation(values: Tensor) -> float:
+    """Standard deviation, also where squares of the values leave the range of float64."""
+    size = 2.0 ** math.frexp(float(values.abs().max()))[1]  # a power of two costs no digit
+    return float((values / size).std()) * size
+
+
 def student(values: Tensor, level: float = 0.95) -> tuple[float, float]:
     """Student's interval of the mean of independent values; one value alone has none and gives everything."""
     n, mean = len(values), float(values.mean())
     if n < 2:
         return -math.inf, math.inf
-    reach = float(stats.t.ppf((1 + level) / 2, n - 1)) * float(values.std()) / math.sqrt(n)
+    reach = float(stats.t.ppf((1 + level) / 2, n - 1)) * deviation(values) / math.sqrt(n)
     return mean - reach, mean + reach

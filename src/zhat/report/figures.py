@@ -363,14 +363,8 @@ def heatmap(values: Sequence[Sequence[float]], x_name: str, y_name: str) -> str:
     body = []
     for i, line in enumerate(values):
         for j, value in enumerate(line):
-            x, y = left + cell * j, top + cell * i
-            body.append(
-                f'<rect class="cell" x="{x:.1f}" y="{y:.1f}" width="{cell - 1:.1f}" height="{cell - 1:.1f}" '
-                f'fill-opacity="{value:.3f}"><title>{y_name} {i + 1}, {x_name} {j + 1}: {value:.3f}</title></rect>'
-            )
-            if cell >= 26:
-                kind = "on" if value > 0.55 else "off"
-                body.append(_text(x + cell / 2, y + cell / 2 + 4, f"{value:.2f}".lstrip("0"), kind=kind))
+            title = f"{y_name} {i + 1}, {x_name} {j + 1}"
+            body += _shaded(left + cell * j, top + cell * i, cell, cell, value, title, written=cell >= 26)
     if cell >= 14:
         body += [_text(left - 8, top + cell * (i + 0.5) + 4, str(i + 1), anchor="end") for i in range(rows)]
         body += [_text(left + cell * (j + 0.5), top + cell * rows + 14, str(j + 1)) for j in range(columns)]
@@ -397,17 +391,20 @@ def associations(values: Sequence[Sequence[float]], rows: Sequence[str], columns
         y = top + tall * i
         body.append(_text(left - 8, y + tall / 2 + 4, short(name, 24), kind="label", anchor="end"))
         for j, value in enumerate(line):
-            x = left + cell * j
-            body.append(
-                f'<rect class="cell" x="{x:.1f}" y="{y:.1f}" width="{cell - 1:.1f}" height="{tall - 1:.1f}" '
-                f'fill-opacity="{value:.3f}"><title>{escape(name)}, coordinate {columns[j]}: {value:.3f}</title></rect>'
-            )
-            if cell >= 28:
-                kind = "on" if value > 0.55 else "off"
-                body.append(_text(x + cell / 2, y + tall / 2 + 4, f"{value:.2f}".lstrip("0"), kind=kind))
+            title = f"{name}, coordinate {columns[j]}"
+            body += _shaded(left + cell * j, y, cell, tall, value, title, written=cell >= 28)
     body += [_text(left + cell * (j + 0.5), height - 24, str(c)) for j, c in enumerate(columns) if j % every == 0]
     body.append(_text(left + cell * len(columns) / 2, height - 6, "coordinate of h", kind="label"))
     return _svg(max(width, 330), height, body, "correlation of each factor with each coordinate")
+
+
+def _shaded(x: float, y: float, wide: float, tall: float, value: float, title: str, *, written: bool) -> list[str]:
+    """A cell of a matrix of values between 0 and 1: its shade, and its number where there is room."""
+    box = f'x="{x:.1f}" y="{y:.1f}" width="{wide - 1:.1f}" height="{tall - 1:.1f}"'
+    shade = f'<rect class="cell" {box} fill-opacity="{value:.3f}"><title>{escape(title)}: {value:.3f}</title></rect>'
+    kind = "on" if value > 0.55 else "off"
+    number = _text(x + wide / 2, y + tall / 2 + 4, f"{value:.2f}".lstrip("0"), kind=kind)
+    return [shade, number] if written else [shade]
 
 
 def short(name: str, most: int) -> str:

@@ -114,6 +114,12 @@ VERDICTS = (*(e.value for e in Equivalence if e <= AFFINE), "nonlinear", "unrela
 """Every verdict of an audit, from the tightest relation to none."""
 
 
+def _counted(verdicts: list[str], partial: int) -> str:
+    """How often each verdict was given, and how often only in part."""
+    said = ", ".join(f"{verdicts.count(v)} {v}" for v in VERDICTS if v in verdicts)
+    return said + (f"; {partial} only in part" if partial else "")
+
+
 @dataclass(frozen=True)
 class AuditMatrix:
     """Verdicts on every ordered pair of several matrices of embeddings of the same rows.
@@ -146,9 +152,8 @@ class AuditMatrix:
         """How many pairs have which verdict, the looser one of both directions."""
         m = len(self.names)
         looser = [max((self[i, j].verdict, self[j, i].verdict), key=VERDICTS.index) for i in range(m) for j in range(i)]
-        said = ", ".join(f"{looser.count(v)} {v}" for v in VERDICTS if v in looser)
         partial = sum(self[i, j].partial or self[j, i].partial for i in range(m) for j in range(i))
-        return f"{len(looser)} pairs of {m} inputs: {said}{f'; {partial} only in part' if partial else ''}."
+        return f"{len(looser)} pairs of {m} inputs: {_counted(looser, partial)}."
 
     def __str__(self) -> str:
         return "\n".join([self.sentence, *(a.sentence for a in self.audits)])
@@ -178,10 +183,8 @@ class LayerAudit:
     def sentence(self) -> str:
         """How many layers have which verdict."""
         found = [audit.verdict for audit in self.audits]
-        said = ", ".join(f"{found.count(v)} {v}" for v in VERDICTS if v in found)
-        partial = sum(audit.partial for audit in self.audits)
-        partly = f"; {partial} only in part" if partial else ""
-        return f"{len(found)} layers of {self.a} and {self.b} on {self.data}: {said}{partly}."
+        said = _counted(found, sum(audit.partial for audit in self.audits))
+        return f"{len(found)} layers of {self.a} and {self.b} on {self.data}: {said}."
 
     def __str__(self) -> str:
         return "\n".join([self.sentence, *(a.sentence for a in self.audits)])
@@ -211,13 +214,13 @@ class FactorScore:
     name: str
     type: str
     measure: str
-    value: float | None
-    low: float | None
-    high: float | None
-    chance: float | None
-    p: float | None
-    p_corrected: float | None
-    found: bool
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    chance: float | None = None
+    p: float | None = None
+    p_corrected: float | None = None
+    found: bool = False
     classes: tuple[str, ...] = ()
     period: float | None = None
     also: Mapping[str, float] = field(default_factory=dict)
