@@ -7,6 +7,8 @@ are right for means of up to 1e8 standard deviations in float64, where sums arou
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -130,34 +132,44 @@ def _procrustes(m: Moments, *, shift: bool, scaled: bool) -> Tensor:
     """
     _, zh, hh = m.scatter(shift=shift)
     d, k = zh.shape
+    rotation = _polar(zh) if shift else _polar_from_origin(m)
+    starts = [rotation]
+    if k > d:
+        starts += [_polar(least_squares(m, shift=shift)), _permutation(SIGNED_PERMUTATION, m, shift=shift)]
+    place, zh, hh, starts = zh.device, zh.cpu(), hh.cpu(), [start.cpu() for start in starts]
 
     def size(rotation: Tensor) -> Tensor:
         if not scaled:
-            return torch.ones((), dtype=zh.dtype, device=zh.device)
+            return torch.ones((), dtype=zh.dtype)
         return (rotation * zh).sum() / (rotation @ hh * rotation).sum()
 
     def error(rotation: Tensor) -> Tensor:
         s = size(rotation)
         return s**2 * (rotation @ hh * rotation).sum() - 2 * s * (rotation * zh).sum()
 
-    rotation = _polar(zh) if shift else _polar_from_origin(m)
     if k > d:
-        top = torch.linalg.eigvalsh(hh)[-1]
-        starts = [
-            rotation,
-            _polar(least_squares(m, shift=shift)),
-            _permutation(SIGNED_PERMUTATION, m, shift=shift),
-        ]
-        found = []
-        for start in starts:
-            for _ in range(200):
-                s = size(start)
-                start, before = _polar(zh + s * (top * start - start @ hh)), start
-                if float((start - before).abs().max()) < 1e-10:
-                    break
-            found.append(start)
-        rotation = min(found, key=lambda r: float(error(r)))
-    return rotation * size(rotation)
+        with _one_thread():
+            top = torch.linalg.eigvalsh(hh)[-1]
+            for i, start in enumerate(starts):
+                for _ in range(200):
+                    s = size(start)
+                    start, before = _polar(zh + s * (top * start - start @ hh)), start
+                    if float((start - before).abs().max()) < 1e-10:
+                        break
+                starts[i] = start
+    best = min(starts, key=lambda r: float(error(r)))
+    return (best * size(best)).to(place)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Thousands of small products and decompositions: more threads would mostly wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _polar(matrix: Tensor) -> Tensor:
