@@ -10,7 +10,7 @@ import pytest
 from tests.experiment.test_running import ROW
 from zhat import report, runs
 from zhat.equivalence import AFFINE, IDENTITY
-from zhat.errors import BadInput, UnknownName
+from zhat.errors import BadInput, Diverged, UnknownName
 from zhat.experiment import Latents, Part, Reading, reproduce, verdict
 from zhat.metrics import CCA, CKA, Recovery
 from zhat.objectives import Supervised
@@ -86,7 +86,14 @@ class InThisOrder(Executor):
 
     def submit(self, fn, row, *args, **how):
         future = Future()
-        self.waiting[row.name] = lambda: future.set_result(fn(row, *args, **how))
+
+        def work():
+            try:
+                future.set_result(fn(row, *args, **how))
+            except Exception as error:
+                future.set_exception(error)
+
+        self.waiting[row.name] = work
         if len(self.waiting) == len(self.order):
             Thread(target=lambda: [self.waiting[name]() for name in self.order]).start()
         return future
@@ -252,3 +259,18 @@ def test_a_row_without_steps_shows_the_encoder_as_it_was_built(tmp_path):
     assert table.rows[0].curves[0].steps == ()
     assert "Nothing was trained" in report.render([runs.read(f) for f in runs.scan(tmp_path)])
     assert "row by row" in page(table).lower()
+
+
+def diverges(h, batch):
+    return h.sum() * float("nan")
+
+
+@pytest.mark.parametrize("executor", [None, InThisOrder("T9.1", "T9.2")])
+def test_a_row_that_fails_does_not_keep_the_others_from_finishing(tmp_path, executor):
+    good = replace(TABLE.rows[1], supervised="")
+    table = replace(TABLE, rows=(replace(good, name="T9.1", objective=diverges), good), references=())
+    seen = []
+    with pytest.raises(Diverged, match="the loss of seed 0 became nan"):
+        seen.extend(reproduce(table, budget="short", seeds=2, out=tmp_path, executor=executor))
+    for result in reproduce(table, budget="short", seeds=2, out=tmp_path, train=False):
+        assert [row.name for row in result.rows] == ["T9.2"]

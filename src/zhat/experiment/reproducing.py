@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from zhat import _checks, randomness, runs
-from zhat.errors import BadInput, NothingFinished
+from zhat.errors import BadInput, NothingFinished, RunFailed
 from zhat.experiment.against import HELD_OUT_LOSS
 from zhat.experiment.judges import Evidence, verdict, verdict_of_error
 from zhat.experiment.peers import Model
@@ -110,7 +110,8 @@ def _run_all(
     executor: Executor | None,
     progress: Watcher | None,
 ) -> Iterator[tuple[Row, tuple[Record, ...]]]:
-    """Every row with the records of all its seeds, as it is finished."""
+    """Every row with the records of all its seeds, as it is finished; a row that failed is raised after the others."""
+    failed: RunFailed | None = None
 
     def how(row: Row, seeds: Stack) -> dict[str, Any]:
         kept = {"out": home, "device": device, "keep_weights": keep_weights}
@@ -123,7 +124,14 @@ def _run_all(
                 if progress is not None:
                     progress(name, done, steps, loss)
 
-            yield row, run(row, row.budget(budget), **how(row, tuple(count[row.name])), progress=told)
+            try:
+                records = run(row, row.budget(budget), **how(row, tuple(count[row.name])), progress=told)
+            except RunFailed as error:  # the other rows have nothing to do with it
+                failed = failed or error
+                continue
+            yield row, records
+        if failed is not None:
+            raise failed
         return
     futures: dict[Future[tuple[Record, ...]], Row] = {}
     waiting: dict[str, int] = {}
@@ -134,8 +142,12 @@ def _run_all(
         futures |= {executor.submit(run, row, row.budget(budget), **how(row, stack)): row for stack in planned}
     try:
         for future in as_completed(futures):
-            future.result()
             row = futures[future]
+            try:
+                future.result()
+            except RunFailed as error:
+                failed = failed or error
+                continue
             waiting[row.name] -= 1
             if not waiting[row.name]:
                 folder = home / row.folder(row.budget(budget))
@@ -143,6 +155,8 @@ def _run_all(
     finally:
         for future in futures:
             future.cancel()
+    if failed is not None:
+        raise failed
 
 
 def _assembled(

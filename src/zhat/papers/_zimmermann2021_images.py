@@ -24,9 +24,9 @@ SLOW = Fresh(SlowVAE, Fresh(deconv, K, (1, 64, 64)), K, beta=1.0, gamma=10.0, ra
 UNITS = (10.0, 10.0, 200.0)  # points, points, points of area: about a standard deviation of each factor
 
 
-def budgets(steps: int = 7_000, precision: str = "tf32") -> tuple[Budget, ...]:
-    """The paper's 300,000 steps of 32 pairs; fewer at ten times the rate; one of a few seconds."""
-    paper, fast = Recipe(300_000, 32, 1e-4, Constant()), Recipe(steps, 32, 1e-3, Cosine())
+def budgets(steps: int = 7_000, precision: str = "tf32", lr: float = 1e-3) -> tuple[Budget, ...]:
+    """The paper's 300,000 steps of 32 pairs; fewer at a larger rate; one of a few seconds."""
+    paper, fast = Recipe(300_000, 32, 1e-4, Constant()), Recipe(steps, 32, lr, Cosine())
     read = Budget("paper", replace(paper, precision=precision), seeds=10, batches=1, rows=10_000)
     return (
         read,
@@ -44,9 +44,9 @@ def row(name: str, title: str, process: KITTIMasks, encoder: Fresh, objective: I
     return Row(name, title, process, encoder, objective, budgets(), published, supervised="supervised", against=READ)
 
 
-def slow(name: str, title: str, process: KITTIMasks, mean: float, std: float) -> Row:
+def slow(name: str, title: str, process: KITTIMasks, mean: float, std: float, lr: float = 1e-3) -> Row:
     """A row of the baseline; its decoder is slow in tf32, so it computes in bf16."""
-    published, how = Published(mean, std), budgets(5_000, "bf16")
+    published, how = Published(mean, std), budgets(5_000, "bf16", lr)
     return Row(name, title, process, POSTERIOR, SLOW, how, published, supervised="supervised", against=READ)
 
 
@@ -60,7 +60,7 @@ TABLE_3 = Part(
     measure=Padded(Recovery(COMPONENTWISE, agree=spearman, holdout=0)),
     score="MCC",
     rows=(
-        slow("T3.1", "0.05 s, SlowVAE, unbounded", SHORT, 66.1, 4.5),
+        slow("T3.1", "0.05 s, SlowVAE, unbounded", SHORT, 66.1, 4.5, lr=3e-4),  # diverges at 1e-3
         row("T3.2", "0.05 s, Laplace, unbounded", SHORT, FREE, LAPLACE, 77.1, 1.0),
         row("T3.3", "0.05 s, Laplace, box", SHORT, INTO_BOX, LAPLACE, 74.1, 4.4),
         row("T3.4", "0.05 s, Normal, unbounded", SHORT, FREE, NORMAL, 58.3, 5.4),
