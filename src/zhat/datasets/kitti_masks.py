@@ -93,6 +93,13 @@ class KITTIMasks:
         x = (tracks.bits[frames][..., None] >> place & 1).bool().flatten(-2)
         return Batch(x=x[:, :, None], z=tracks.latents[frames])
 
+    def transitions(self) -> tuple[Tensor, Tensor]:
+        """How the latents change `longest` frames later, `(n, 3)`, and the track of each such step, `(n,)`."""
+        tracks = _placed(recorded(FOLDER), self.part, torch.device("cpu"))
+        start = torch.arange(len(tracks.last))
+        start = start[start + self.longest <= tracks.last]
+        return tracks.latents[start + self.longest] - tracks.latents[start], tracks.last[start]
+
 
 @lru_cache(maxsize=8)
 def _placed(folder: Path, part: str, device: torch.device) -> Tracks:

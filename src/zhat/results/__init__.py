@@ -28,7 +28,7 @@ from zhat.results.papers import (
 from zhat.results.plain import from_json, to_json
 from zhat.results.runs import Across, Curve, Picture, Record, Sides, across
 from zhat.results.scores import Profile, Score, describe
-from zhat.results.theory import Answer, Diversity, HeadCheck, ModelPair, Prediction, Spread, Truth
+from zhat.results.theory import Answer, Diversity, ExponentFit, HeadCheck, ModelPair, Prediction, Spread, Truth
 
 __all__ = [
     "describe",
@@ -41,6 +41,7 @@ __all__ = [
     "HeadCheck",
     "Diversity",
     "ModelPair",
+    "ExponentFit",
     "Curve",
     "Picture",
     "Sides",

@@ -266,3 +266,27 @@ def _matrix(rows: tuple[tuple[float, ...], ...], most: int = 6) -> list[str]:
         "  " + " ".join(f"{v:10.4g}" for v in row[:most]) + (" …" if len(row) > most else "") for row in rows[:most]
     ]
     return [*lines, f"  … {len(rows)} rows, {len(rows[0])} columns"] if len(rows) > most else lines
+
+
+@dataclass(frozen=True)
+class ExponentFit:
+    """The exponent of a generalised normal distribution, fitted to steps.
+
+    Attributes:
+        value: the exponent p: 2 is normal, 1 is Laplace, less is sparser.
+        low: lower end of the 95% interval, from resampled groups of steps.
+        high: upper end of it.
+        scale: the fitted scale a, in the units of the steps.
+        n: steps.
+        groups: of them.
+    """
+
+    value: float
+    low: float
+    high: float
+    scale: float
+    n: int
+    groups: int
+
+    def __str__(self) -> str:
+        return f"exponent {self.value:.2f}, 95% interval [{self.low:.2f}, {self.high:.2f}] ({self.n:,} steps)"
