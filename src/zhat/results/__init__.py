@@ -18,15 +18,18 @@ from zhat.results.papers import (
     POINTS,
     Agreement,
     Axis,
+    Decoding,
+    Judged,
     Judgement,
     Measured,
     PartResult,
     Published,
     RowResult,
+    Target,
     WordMap,
 )
 from zhat.results.plain import from_json, to_json
-from zhat.results.runs import Across, Curve, Picture, Record, Sides, across
+from zhat.results.runs import Across, Counts, Curve, Picture, Record, Sides, across
 from zhat.results.scores import Profile, Score, describe
 from zhat.results.theory import Answer, Diversity, HeadCheck, ModelPair, Prediction, Spread, Truth
 
@@ -44,6 +47,7 @@ __all__ = [
     "Curve",
     "Picture",
     "Sides",
+    "Counts",
     "Record",
     "Across",
     "across",
@@ -54,6 +58,9 @@ __all__ = [
     "Axis",
     "Agreement",
     "WordMap",
+    "Target",
+    "Decoding",
+    "Judged",
     "Judgement",
     "PartResult",
     "AuditResult",
