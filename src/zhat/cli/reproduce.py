@@ -78,7 +78,9 @@ def reproduce(
         if not resume:
             experiment.forget(part, needed, budget, out / "runs")
         steps = {r.name: _steps(r.budget(budget), seeds) for r in needed}
-        asked = [Path(name.strip()).name for name in models.split(",")] if models is not None else [*rows] if row else []
+        asked = (
+            [Path(name.strip()).name for name in models.split(",")] if models is not None else [*rows] if row else []
+        )
         folder = out / paper / part.name / "+".join((budget, *asked))
         result = None
         try:

@@ -1,4 +1,4 @@
-"""ImageNet-X: what differs in ImageNet validation images from the typical ones of their class, beside their features."""
+"""ImageNet-X: how ImageNet validation images differ from typical ones of their class, beside their features."""
 
 from __future__ import annotations
 

@@ -222,7 +222,9 @@ def _decoding(model: str, target: str, runs: Sequence[Record], p: float, level: 
     spread = statistics.stdev(values) if len(values) > 1 else 0.0
     by_paper = float(stats.ttest_1samp(values, 50.0).pvalue) if spread > 0 else None
     above = measured.mean > 50
-    return Decoding(model, target, measured, by_paper, by_paper is not None and above and by_paper < level, p, p <= LEVEL)
+    return Decoding(
+        model, target, measured, by_paper, by_paper is not None and above and by_paper < level, p, p <= LEVEL
+    )
 
 
 def _targets(evidence: Evidence) -> tuple[Target, ...]:
