@@ -27,9 +27,8 @@ PUBLIC = {
     "similarities linear_r2_both_ways consistency divergence Factor dci mig sap",
     "zhat.training": "train Run Recipe Constant Cosine Plateau Annealed Muon",
     "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Part Paper Against Latents "
-    "Factors Twin Peers Targets Judge Evidence Verdicts Along WordsAgree LayersAgree TargetsRead Model pretrained Reading "
-    "Trained "
-    "HeadToVectors OffScale HeadOffScale Alike LeastAlike Chance FirstComponents LinearR2 TwoRoads",
+    "Factors Twin Peers Targets Judge Evidence Verdicts Along WordsAgree LayersAgree TargetsRead Model pretrained "
+    "Reading Trained HeadToVectors OffScale HeadOffScale Alike LeastAlike Chance FirstComponents LinearR2 TwoRoads",
     "zhat.audit": "audit examine audit_all examine_all gathered audit_models Examined Embeddings embeddings joined "
     "Adapter adapt read_adapter Gate read_gate decode",
     "zhat.papers": "names paper",

@@ -149,7 +149,9 @@ def test_intervals_hold_the_true_value_as_often_as_they_say(yes, share):
     assert inside / 1000 > 0.95 - 4 * np.sqrt(0.05 * 0.95 / 1000)
 
 
-@pytest.mark.parametrize(("yes", "no", "accuracy", "level"), [(5, 300, 0.85, 0.01), (40, 200, 0.65, 0.001), (100, 100, 0.6, 0.05)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("yes", "no", "accuracy", "level"), [(5, 300, 0.85, 0.01), (40, 200, 0.65, 0.001), (100, 100, 0.6, 0.05)]
+)
 def test_power_is_how_often_a_target_is_found(yes, no, accuracy, level):
     rng = np.random.default_rng(0)
     hits, rejections = rng.binomial(yes, accuracy, 4000), rng.binomial(no, accuracy, 4000)

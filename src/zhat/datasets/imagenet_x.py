@@ -27,6 +27,10 @@ FACTORS = (
 )  # fmt: skip
 TARGETS = ("class", *FACTORS)
 MARKS = {"top": "val_top", "all": "val_multi"}
+SOURCE = (
+    "The annotations are published in the Python package imagenet-x; features come from any network that is run on the "
+    "ImageNet validation images."
+)
 HALF = 500  # classes on either side of the binary target "class"
 
 
@@ -94,9 +98,9 @@ class ImageNetX:
         own = Path(self.features).suffix != ""
         if self.digest and self.digest != digest_of(Path(self.features)):
             raise BadInput(f"{self.features} is not the file that it was when this was begun. Give it anew.")
-        path = Path(self.features) if own else recorded(f"{FEATURES}/{self.features}.npz")
-        index = None if own else recorded(f"{FEATURES}/index.npz")
-        return _annotated(path, index, recorded(ANNOTATIONS), self.marks, self.prototypes, self.digest)
+        path = Path(self.features) if own else _here(f"{FEATURES}/{self.features}.npz")
+        index = None if own else _here(f"{FEATURES}/index.npz")
+        return _annotated(path, index, _here(ANNOTATIONS), self.marks, self.prototypes, self.digest)
 
     def sample(self, n: int, *, generator: torch.Generator) -> Batch:
         """`n` images drawn with replacement, on the generator's device."""
@@ -105,6 +109,15 @@ class ImageNetX:
         rows = chosen.cpu()
         x, z = found.features[rows], found.targets[rows]
         return Batch(x=x[None].to(chosen.device), z=z[None].to(chosen.device), label=chosen)
+
+
+def _here(name: str) -> Path:
+    """A file of recorded data; where it is absent, the sentence says where such files come from."""
+    try:
+        return recorded(name)
+    except BadInput as error:
+        error.args = (f"{error} {SOURCE}",)
+        raise
 
 
 def digest_of(path: Path) -> str:

@@ -115,12 +115,7 @@ class TargetsRead:
         """Every target of every finished model; the claims where all models of the paper's kinds are there."""
         decoded = _decoded(evidence)
         targets = _targets(evidence)
-        counted = "; ".join(
-            f"{row.name} {sum(d.found for d in decoded if d.model == row.name)} (the paper's test: "
-            f"{sum(d.found_by_paper for d in decoded if d.model == row.name)})"
-            for row in evidence.rows
-        )
-        said = f"Of {len(targets)} targets we find above chance in {counted}"
+        said = f"Targets above chance, of {len(targets)}: {', '.join(_found(decoded, r.name) for r in evidence.rows)}"
         shown = {row.name for row in evidence.rows}
         if not shown >= {*self.trained, *self.untrained}:
             return Judgement(claim=said, targets=targets, decoded=decoded)
@@ -130,7 +125,11 @@ class TargetsRead:
         return Judgement(
             rule=RULE,
             claim=f"{said}. Rank correlation of the targets with the paper's order, not judged: {rank}",
-            claims=(self._far(decoded), self._also(decoded, targets), self._most(decoded, targets)),
+            claims=(
+                self._far(decoded),
+                *(self._also(decoded, target) for target in targets if target.name in self.of_pixels),
+                self._most(decoded, targets),
+            ),
             targets=targets,
             decoded=decoded,
         )
@@ -145,21 +144,16 @@ class TargetsRead:
             "Balanced accuracy: " + "; ".join(_told(d) for d in found) + ".",
         )
 
-    def _also(self, decoded: Sequence[Decoding], targets: Sequence[Target]) -> Judged:
-        """Some targets are above chance without training as well."""
-        answers: list[bool | None] = []
-        said = []
-        for target in (t for t in targets if t.name in self.of_pixels):
-            here = [d for d in decoded if d.target == target.name and d.model in self.untrained]
-            found = any(d.found for d in here)
-            answers.append(True if found else False if _tells(target) else None)
-            said.append(f"{_power(target)}: {', '.join(_told(d) for d in here)}")
+    def _also(self, decoded: Sequence[Decoding], target: Target) -> Judged:
+        """A target is above chance without training as well."""
+        here = [d for d in decoded if d.target == target.name and d.model in self.untrained]
+        found = any(d.found for d in here)
         return Judged(
-            f"{' and '.join(f'“{name}”' for name in self.of_pixels)} are above chance without training as well",
-            "each is found in an untrained network or in pixels; where it is not found, that counts against the claim "
+            f"“{target.name}” is above chance without training as well",
+            "it is found in an untrained network or in pixels; where it is not found, that counts against the claim "
             f"only if {TELLING:.0f}% would have been found with a probability of 80%",
-            False if False in answers else None if None in answers else True,
-            "; ".join(said) + ".",
+            True if found else False if _tells(target) else None,
+            f"Balanced accuracy: {'; '.join(_told(d) for d in here)}. {_power(target)}.",
         )
 
     def _most(self, decoded: Sequence[Decoding], targets: Sequence[Target]) -> Judged:
@@ -170,15 +164,14 @@ class TargetsRead:
         said = []
         for name in self.trained:
             found = {d.target for d in decoded if d.model == name and d.found}
-            by_paper = sum(d.found_by_paper for d in decoded if d.model == name)
             answers.append(True if len(found) > half else None if len(found | silent) > half else False)
-            said.append(f"{name} {len(found)} (the paper's test: {by_paper})")
+            said.append(_found(decoded, name))
         return Judged(
             "most factors are above chance for trained networks",
             f"every trained network shows more than half of the {len(targets)} targets; targets of which "
             f"{TELLING:.0f}% would not have been found with a probability of 80% count neither way",
             False if False in answers else None if None in answers else True,
-            f"{'; '.join(said)}. Too rare to tell: {', '.join(sorted(silent)) or 'none'}.",
+            f"Found: {', '.join(said)}. Too rare to tell: {', '.join(sorted(silent)) or 'none'}.",
         )
 
 
@@ -244,8 +237,13 @@ def _tells(target: Target) -> bool:
 
 
 def _power(target: Target) -> str:
-    would = "no accuracy would be found" if target.needed is None else f"{target.needed:.0f}% would be found"
-    return f"“{target.name}” ({target.having} of {target.images:,} images; {would} with a probability of 80%)"
+    least = "no accuracy" if target.needed is None else f"at least {target.needed:.0f}%"
+    return f"{target.having} of {target.images:,} images have it, so {least} would be found with a probability of 80%"
+
+
+def _found(decoded: Sequence[Decoding], model: str) -> str:
+    mine = [d for d in decoded if d.model == model]
+    return f"{model} {sum(d.found for d in mine)} ({sum(d.found_by_paper for d in mine)} by the paper's test)"
 
 
 def _told(decoding: Decoding) -> str:

@@ -132,11 +132,15 @@ def decodings(result: PartResult) -> Grid:
     """One line for each target, one column for each model."""
     cells = {(d.target, d.model): _decoding(d) for d in result.judgement.decoded}
     models = list(dict.fromkeys(d.model for d in result.judgement.decoded))
-    header = ("target", "images", *models, "found with 80%", "with 95%")
+    chance: dict[str, list[float]] = {t.name: [] for t in result.judgement.targets}
+    for d in result.judgement.decoded:
+        chance[d.target] += [] if d.measured.chance is None else [d.measured.chance]
+    header = ("target", "images", *models, "chance", "found with 80%", "with 95%")
     lines = tuple(
         (
             *(t.name, f"{t.having:,}"),
             *(cells[t.name, model] for model in models),
+            f"{statistics.fmean(chance[t.name]):.1f}" if chance[t.name] else "–",
             *("never" if least is None else f"{least:.1f}" for least in (t.needed, t.needed_surely)),
         )
         for t in result.judgement.targets
@@ -193,8 +197,9 @@ def about(result: PartResult) -> str:
 
 READ_SO = (
     "A cell shows held-out balanced accuracy with its interval over images, then accuracy by the paper's protocol ± "
-    "its standard error over splits; a star marks what each test finds above chance. “Images” have the target. The "
-    "last two columns say which balanced accuracy would be found in one split with a probability of 80% and of 95%."
+    "its standard error over splits; a star marks what each test finds above chance. “Images” have the target. "
+    "“Chance” is the mean balanced accuracy of fits to shuffled targets, over splits and models. The last two columns "
+    "say which balanced accuracy would be found in one split with a probability of 80% and of 95%."
 )
 
 # --- formats
@@ -381,8 +386,8 @@ def _read(result: PartResult) -> list[tuple[str, str]]:
         (
             chart,
             "Held-out balanced accuracy with its 95% interval over images. Filled: found above chance; hollow: not "
-            "found. In brackets: how many images have the target. The thin upright line: what would be found with a "
-            "probability of 80%; where it is missing, nothing would be.",
+            "found. In brackets: how many images have the target. The thin upright line: the balanced accuracy that "
+            "would be found in one split with a probability of 80%; where there is no line, none would be.",
         )
     ]
 

@@ -269,9 +269,13 @@ class Judged:
     holds: bool | None
     why: str
 
+    @property
+    def answer(self) -> str:
+        """Whether it holds, in words."""
+        return {True: "holds", False: "does not hold", None: "cannot be told"}[self.holds]
+
     def __str__(self) -> str:
-        answer = {True: "holds", False: "does not hold", None: "cannot be told"}[self.holds]
-        return f"{self.claim}: {answer}. {self.why}"
+        return f"{self.claim}: {self.answer}. {self.why}"
 
 
 @dataclass(frozen=True)
