@@ -199,7 +199,8 @@ READ_SO = (
     "A cell shows held-out balanced accuracy with its interval over images, then accuracy by the paper's protocol ± "
     "its standard error over splits; a star marks what each test finds above chance. “Images” have the target. "
     "“Chance” is the mean balanced accuracy of fits to shuffled targets, over splits and models. The last two columns "
-    "say which balanced accuracy would be found in one split with a probability of 80% and of 95%."
+    "say which balanced accuracy would be found in one split with a probability of 80% and of 95%. An interval may lie "
+    "above 50 without a star: stars are corrected for the number of targets and models, intervals are not."
 )
 
 # --- formats
