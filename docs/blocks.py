@@ -220,6 +220,16 @@ def read(part):
     return "\n".join([*rows, "", f"{result.judgement.claim}.", "", *claims, "", how(result, "fast")])
 
 
+def shuffled():
+    """How often either test of Figure 3 finds targets that are not there."""
+    data = json.loads((ROOT / "results" / "reizinger2024" / "shuffled_targets.json").read_text(encoding="utf-8"))
+    rows = ["| level | expected at most | the paper's test finds | ours finds |", "|---|---|---|---|"]
+    for level, by_paper, ours in zip(data["levels"], data["by_paper"], data["ours"], strict=True):
+        of = data["targets"]
+        rows.append(f"| {level:.2g} | {level * of:.2g} of {of} | {by_paper} | {ours} |")
+    return "\n".join([*rows, "", f"{data['seconds']} s on {data['machine']}. Command: `{data['command']}`."])
+
+
 PANELS = ("4a", "4b", "5a", "5b", "5c", "5d", "6a", "6b")  # of reizinger2024
 
 MEASURED = (
@@ -339,6 +349,7 @@ PAGES = {
         **{f"figure-{x}": lambda x=x: swept(f"figure-{x}", "reizinger2024", ("R2 w",)) for x in PANELS},
         "figure-3": lambda: read("figure-3"),
         "figure-3m": lambda: read("figure-3m"),
+        "shuffled": shuffled,
         "hard": lambda: recipes("hard"),
         "past": past,
         "raw": lambda: recipes("raw", "Mean, lowest and highest of seeds 0 to 4"),
