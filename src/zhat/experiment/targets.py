@@ -167,7 +167,7 @@ class TargetsRead:
             answers.append(True if len(found) > half else None if len(found | silent) > half else False)
             said.append(_found(decoded, name))
         return Judged(
-            "most factors are above chance for trained networks",
+            "Most factors are above chance for trained networks",
             f"every trained network shows more than half of the {len(targets)} targets; targets of which "
             f"{TELLING:.0f}% would not have been found with a probability of 80% count neither way",
             False if False in answers else None if None in answers else True,
