@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from zhat.papers import paper
+from zhat.report.comparison import decodings
 from zhat.results import from_json
 
 ROOT = Path(__file__).parent.parent
@@ -69,7 +70,7 @@ def how(result, budget):
     (part,) = (part for part in paper(result.paper).parts if part.label == result.label)
     named = "".join(f" --row {row.name}" for row in result.rows)
     chosen = named if result.expected < len(part.rows) else f" --{part.label.lower()}"
-    chosen += " --data DIR" * (result.paper == "roeder2020" and part.label.startswith("Figure 3"))
+    chosen += " --data DIR" * (result.paper != "zimmermann2021" and part.label.startswith("Figure 3"))
     return (
         f"{seeds} seed{'s' * (seeds > 1)}, budget {budget}, on {about['device']}, torch {about['torch']}, commit "
         f"{about['commit'].replace('; ', ', ')}. Command: `zhat reproduce {result.paper}{chosen} --seeds "
@@ -203,8 +204,30 @@ def verdicts():
         compared = bool(result.judgement.agreements)
         times = f"{models(result)} models" if compared else len(result.rows[0].seeds)
         page = f"{key}_text" if compared else key
-        rows.append(f"| [{key}](docs/{page}.md) | {result.label} | {times} | {result.summary} |")
+        claims = ". ".join(f"{one.claim}: {one.answer}" for one in result.judgement.claims)
+        rows.append(
+            f"| [{key}](docs/{page}.md) | {result.label} | {times} | {claims + '.' if claims else result.summary} |"
+        )
     return "\n".join(rows)
+
+
+def read(part):
+    """A figure of targets by models."""
+    result = result_of("reizinger2024", part)
+    grid = decodings(result)
+    rows = [f"| {' | '.join(cells)} |" for cells in (grid.header, ["---"] * len(grid.header), *grid.rows)]
+    claims = [f"{i}. {one}" for i, one in enumerate(result.judgement.claims, 1)]
+    return "\n".join([*rows, "", f"{result.judgement.claim}.", "", *claims, "", how(result, "fast")])
+
+
+def shuffled():
+    """How often either test of Figure 3 finds targets that are not there."""
+    data = json.loads((ROOT / "results" / "reizinger2024" / "shuffled_targets.json").read_text(encoding="utf-8"))
+    rows = ["| level | expected at most | the paper's test finds | ours finds |", "|---|---|---|---|"]
+    for level, by_paper, ours in zip(data["levels"], data["by_paper"], data["ours"], strict=True):
+        of = data["targets"]
+        rows.append(f"| {level:.2g} | {level * of:.2g} of {of} | {by_paper} | {ours} |")
+    return "\n".join([*rows, "", f"{data['seconds']} s on {data['machine']}. Command: `{data['command']}`."])
 
 
 PANELS = ("4a", "4b", "5a", "5b", "5c", "5d", "6a", "6b")  # of reizinger2024
@@ -212,7 +235,7 @@ PANELS = ("4a", "4b", "5a", "5b", "5c", "5d", "6a", "6b")  # of reizinger2024
 MEASURED = (
     *(("zimmermann2021", part) for part in ("table-1", "table-2", "figure-2")),
     *(("reizinger2024", part) for part in ("table-2", "table-3", "table-5", "table-2p", "table-3p")),
-    *(("reizinger2024", f"figure-{panel}") for panel in PANELS),
+    *(("reizinger2024", f"figure-{panel}") for panel in ("3", "3m", *PANELS)),
     *(
         ("roeder2020", part)
         for part in ("figure-1", "figure-2", "figure-2v", "figure-3b", "figure-3c", "figure-3d", "figure-4")
@@ -324,6 +347,9 @@ PAGES = {
         "table-2p": lambda: compared("table-2p", key="reizinger2024"),
         "table-3p": lambda: compared("table-3p", key="reizinger2024"),
         **{f"figure-{x}": lambda x=x: swept(f"figure-{x}", "reizinger2024", ("R2 w",)) for x in PANELS},
+        "figure-3": lambda: read("figure-3"),
+        "figure-3m": lambda: read("figure-3m"),
+        "shuffled": shuffled,
         "hard": lambda: recipes("hard"),
         "past": past,
         "raw": lambda: recipes("raw", "Mean, lowest and highest of seeds 0 to 4"),

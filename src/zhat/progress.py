@@ -147,7 +147,7 @@ _COLOURS = {"reproduced": "green", "exceeded": "green", "missed": "red"}
 def compared(result: PartResult) -> Table:
     """Published and measured side by side, within 80 columns; of models, how alike they are."""
     found = result.judgement.agreements
-    unit = " in percent" if any(row.learned for row in result.rows) else ""
+    unit = " in percent" if result.judgement.decoded or any(row.learned for row in result.rows) else ""
     title = f"{result.paper}, {result.label}: {result.score}{unit}, budget {result.budget}"
     if found:
         shown = [a for a in found if a.shown]
@@ -157,16 +157,34 @@ def compared(result: PartResult) -> Table:
             "ours": [f"{a.mean:.3f}" for a in shown],
             "chance": [f"{a.chance:.3f}" for a in shown],
         }
+    elif result.judgement.decoded:
+        columns = _decoded(result)
     else:
         columns = _columns(result)
     table = Table(title=title)
     for name, cells in columns.items():
         if any(cells):
-            left = name in ("row", "verdict", "of", "what")
+            left = name in ("row", "verdict", "of", "what", "target")
             table.add_column(name, justify="left" if left else "right", no_wrap=name not in ("of", "what"))
     for line in zip(*(cells for cells in columns.values() if any(cells)), strict=True):
         table.add_row(*line)
     return table
+
+
+def _decoded(result: PartResult) -> dict[str, list[str]]:
+    """One line for each target: held-out scores with a star where found, and what would be found."""
+    found = {(d.target, d.model): d for d in result.judgement.decoded}
+    targets = result.judgement.targets
+
+    def cells(model: str) -> list[str]:
+        each = (found[t.name, model] for t in targets)
+        return [f"{d.measured.held_out_mean:.1f}{'*' if d.found else ' '}" for d in each]
+
+    return {
+        "target": [t.name for t in targets],
+        **{row.name: cells(row.name) for row in result.rows},
+        "at 80%": ["never" if t.needed is None else f"{t.needed:.1f}" for t in targets],
+    }
 
 
 def _columns(result: PartResult) -> dict[str, list[str]]:

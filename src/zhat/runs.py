@@ -63,6 +63,8 @@ def write(folder: Path, record: Record, encoder: nn.Module | None, objective: ob
         for part, name in ((encoder, "encoder"), (objective if encoder is not None else None, "objective")):
             if isinstance(part, nn.Module):
                 weights = {key: t.detach().cpu().clone() for key, t in part.state_dict().items()}
+                if not weights:  # nn.Identity, for instance
+                    continue
                 save_file(weights, draft / f"{name}.safetensors")
         about = {
             "zhat": __version__,

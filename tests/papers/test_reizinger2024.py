@@ -134,7 +134,8 @@ def test_every_part_is_found_by_its_number_and_cited():
     assert [p.label for p in PAPER.numbered("figure", "5")] == ["Figure 5a", "Figure 5b", "Figure 5c", "Figure 5d"]
     assert [p.label for p in PAPER.numbered("figure", "6b")] == ["Figure 6b"]
     assert PAPER.numbered("table", "3") == (here.TABLE_3,)
-    for figure in FIGURES:
+    assert [p.label for p in PAPER.numbered("figure", "3")] == ["Figure 3"]
+    for figure in figures.FIGURES:
         assert len(figure.rows) == len(figure.judge.x)
         assert "ours" in figure.caption
 

@@ -39,7 +39,7 @@ def reproduce(
         Path | None, typer.Option(help="The folder of recorded data; the variable ZHAT_DATA if not given.")
     ] = None,
     models: Annotated[
-        str | None, typer.Option(help="Compare these Hugging Face models instead of training: gpt2,gpt2-medium.")
+        str | None, typer.Option(help="Models you have, for a figure that takes them: gpt2,gpt2-medium or a.npz,b.npz.")
     ] = None,
 ) -> None:
     """Regenerate a paper's tables and figures, published and measured side by side.
@@ -62,6 +62,8 @@ def reproduce(
     if data is not None:
         _lies_in(data)
     if models is not None:
+        if row:
+            raise BadInput("--row names rows of the paper, and --models puts yours in their place. Give one of them.")
         parts = _given(parts, models)
     if seeds is not None:
         _checks.count(seeds, "--seeds")
@@ -76,7 +78,9 @@ def reproduce(
         if not resume:
             experiment.forget(part, needed, budget, out / "runs")
         steps = {r.name: _steps(r.budget(budget), seeds) for r in needed}
-        asked = [Path(name).name for name in models.split(",")] if models is not None else [*rows] if row else []
+        asked = (
+            [Path(name.strip()).name for name in models.split(",")] if models is not None else [*rows] if row else []
+        )
         folder = out / paper / part.name / "+".join((budget, *asked))
         result = None
         try:
@@ -127,7 +131,7 @@ def _lies_in(data: Path) -> None:
 def _given(parts: Any, models: str) -> Any:
     """The one figure asked for, drawn of models that the user has."""
     if len(parts) != 1:
-        raise BadInput("--models needs one figure that compares models, for instance: roeder2020 --figure 4.")
+        raise BadInput("--models needs one figure that takes models, for instance: roeder2020 --figure 4.")
     return (parts[0].given(tuple(name.strip() for name in models.split(","))),)
 
 

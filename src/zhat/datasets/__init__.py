@@ -2,6 +2,7 @@
 
 from zhat.datasets.arrays import Arrays, Augmented, GivenPairs, NextRow, SameLabel
 from zhat.datasets.cifar10 import CIFAR10
+from zhat.datasets.imagenet_x import ImageNetX
 from zhat.datasets.kitti_masks import KITTIMasks
 from zhat.datasets.patches import Patches
 from zhat.datasets.place import recorded
@@ -20,4 +21,5 @@ __all__ = [
     "CIFAR10",
     "Patches",
     "KITTIMasks",
+    "ImageNetX",
 ]

@@ -9,6 +9,7 @@ from zhat.experiment.reproducing import forget, reproduce
 from zhat.experiment.running import run, seconds_per_step
 from zhat.experiment.scoring import score
 from zhat.experiment.settings import Budget, Paper, Part, Row
+from zhat.experiment.targets import Targets, TargetsRead
 
 __all__ = [
     "score",
@@ -26,12 +27,14 @@ __all__ = [
     "Factors",
     "Twin",
     "Peers",
+    "Targets",
     "Judge",
     "Evidence",
     "Verdicts",
     "Along",
     "WordsAgree",
     "LayersAgree",
+    "TargetsRead",
     "Model",
     "pretrained",
     "Reading",

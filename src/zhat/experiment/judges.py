@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import torch
 
-from zhat.results import POINTS, Axis, Judgement, Measured, Published, RowResult
+from zhat.results import POINTS, Axis, Judgement, Measured, Published, Record, RowResult
 
 if TYPE_CHECKING:
     from zhat.experiment.settings import Part, Row
@@ -66,6 +66,7 @@ class Evidence:
         budget: the name of the budget.
         device: where models can be compared.
         models: reads the trained models of all finished rows, or those that the user gives.
+        records: the runs of every finished row, by name.
         readings: a judge may put further numbers of rows here, by row and name.
     """
 
@@ -76,6 +77,7 @@ class Evidence:
     device: torch.device
     models: Callable[[], tuple[Any, ...]]
     readings: dict[str, Mapping[str, Measured]] = field(default_factory=dict)
+    records: Mapping[str, tuple[Record, ...]] = field(default_factory=dict)
 
     @property
     def finished(self) -> bool:

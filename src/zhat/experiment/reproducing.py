@@ -180,7 +180,7 @@ def _assembled(
         return tuple(found)
 
     rows = tuple(_row_result(part, row, finished, row.budget(budget)) for row in ready)
-    evidence = Evidence(part, chosen, rows, budget, device, models)
+    evidence = Evidence(part, chosen, rows, budget, device, models, records=finished)
     judgement = part.judge(evidence)
     rows = tuple(replace(row, readings={**row.readings, **evidence.readings.get(row.name, {})}) for row in rows)
     about = runs.assembled(r.provenance for records in finished.values() for r in records)
@@ -202,7 +202,7 @@ def _assembled(
             if (row.same_as or row.name) in finished
         },
         provenance=about,
-        notes=notes,
+        notes=part.notes or notes,
     )
 
 

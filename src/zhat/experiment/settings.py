@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from zhat.dgp import Process
@@ -115,6 +116,9 @@ class Part:
         judge: what to make of the rows: verdicts beside published numbers, a claim along an axis, agreement of models.
         references: supervised settings that rows name.
         models: names of models that the user gives instead of the trained ones.
+        row_of: makes a row of something that the user has, for instance the path of a file; None where that has no
+            meaning.
+        notes: what a reader of this part should know; empty takes the paper's notes.
     """
 
     paper: str
@@ -126,6 +130,8 @@ class Part:
     judge: Judge = Verdicts()
     references: tuple[Row, ...] = ()
     models: tuple[str, ...] = ()
+    row_of: Callable[[str], Row] | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -154,7 +160,13 @@ class Part:
         return (*(r for r in self.references if r.name in names), *(self.row(name) for name in runs))
 
     def given(self, models: tuple[str, ...]) -> Part:
-        """The same part of models that the user has."""
+        """The same part of models that the user has: as rows where the part can make them, else for its judge."""
+        if self.row_of is not None:
+            rows = tuple(map(self.row_of, models))
+            if len({row.name for row in rows}) != len(rows):
+                names = ", ".join(row.name for row in rows)
+                raise BadInput(f"--models needs files of different names, but they are called {names}. Rename one.")
+            return replace(self, rows=rows)
         if self.judge.load is None:
             raise BadInput(f"{self.label} of {self.paper} trains its own models; it cannot be drawn of {models[0]!r}.")
         if len(set(models)) != len(models) or len(models) < 2:

@@ -14,6 +14,7 @@ from zhat.experiment import Budget, HeadOffScale, HeadToVectors, OffScale, Paper
 from zhat.fresh import Fresh
 from zhat.metrics import Recovery
 from zhat.objectives import CrossEntropy, InstanceDiscrimination
+from zhat.papers._reizinger2024_features import FIGURE_3, FIGURE_3_ALL
 from zhat.papers._reizinger2024_figures import FIGURES
 from zhat.papers._reizinger2024_settings import BATCH, FREE, KEY, R2_W, UNIT, budgets, encoder, world
 from zhat.results import Published
@@ -238,7 +239,7 @@ TABLE_3_PAST = past_the_paper(
 PAPER = Paper(
     key=KEY,
     title="Cross-Entropy Is All You Need To Invert the Data Generating Process",
-    parts=(TABLE_2, TABLE_3, TABLE_5, TABLE_2_PAST, TABLE_3_PAST, *FIGURES),
+    parts=(TABLE_2, TABLE_3, TABLE_5, TABLE_2_PAST, TABLE_3_PAST, FIGURE_3, FIGURE_3_ALL, *FIGURES),
     notes=(
         "The paper's protocol: fitted on half of 8192 fresh rows with offset (free rows of the head) or of 4096 "
         "without (unit rows), read on the other half; held-out scores do the same on twice as many other rows.",

@@ -15,7 +15,7 @@ from zhat._files import make_folder, write_whole
 from zhat.citing import cite
 from zhat.report import figures
 from zhat.report.html import fill
-from zhat.results import Agreement, Axis, Measured, PartResult, RowResult, to_json
+from zhat.results import Agreement, Axis, Decoding, Measured, PartResult, RowResult, to_json
 
 
 def write_comparison(result: PartResult, folder: Path | str) -> dict[str, Path]:
@@ -54,8 +54,10 @@ class Grid:
 
 
 def grids(result: PartResult) -> list[Grid]:
-    """The tables of a result: its rows, and how alike models are, whichever there are."""
+    """The tables of a result: its rows, how alike models are, how well targets are read, whichever there are."""
     found = []
+    if result.judgement.decoded:
+        found.append(decodings(result))
     if result.judgement.agreements:
         found.append(agreements(result))
     if any(row.learned for row in result.rows) or not found:
@@ -126,6 +128,33 @@ def agreements(result: PartResult) -> Grid:
     return Grid(tuple(kept), tuple(zip(*kept.values(), strict=True)))
 
 
+def decodings(result: PartResult) -> Grid:
+    """One line for each target, one column for each model."""
+    cells = {(d.target, d.model): _decoding(d) for d in result.judgement.decoded}
+    models = list(dict.fromkeys(d.model for d in result.judgement.decoded))
+    chance: dict[str, list[float]] = {t.name: [] for t in result.judgement.targets}
+    for d in result.judgement.decoded:
+        chance[d.target] += [] if d.measured.chance is None else [d.measured.chance]
+    header = ("target", "images", *models, "chance", "found with 80%", "with 95%")
+    lines = tuple(
+        (
+            *(t.name, f"{t.having:,}"),
+            *(cells[t.name, model] for model in models),
+            f"{statistics.fmean(chance[t.name]):.1f}" if chance[t.name] else "–",
+            *("never" if least is None else f"{least:.1f}" for least in (t.needed, t.needed_surely)),
+        )
+        for t in result.judgement.targets
+    )
+    return Grid(header, lines)
+
+
+def _decoding(found: Decoding) -> str:
+    ours, star = found.measured, "*" * found.found
+    ends = "" if ours.low is None else f" [{ours.low:.1f}, {ours.high:.1f}]"
+    error = "" if len(ours.values) < 2 else f" ± {ours.std / len(ours.values) ** 0.5:.1f}"
+    return f"{ours.held_out_mean:.1f}{star}{ends}; {ours.mean:.1f}{error}{'*' * found.found_by_paper}"
+
+
 def _held_out(measured: Measured) -> str:
     mean = f"{measured.held_out_mean:.{measured.digits}f}"
     return mean if measured.low is None else f"{mean} [{measured.low:.2f}, {measured.high:.2f}]"
@@ -157,9 +186,22 @@ def about(result: PartResult) -> str:
         pairs = max(len(a.values) for a in result.judgement.agreements)
         over = f"mean ± standard deviation over {pairs} pairs" if pairs > 1 else "one pair"
         return f"{result.score}: {over} of models, budget {result.budget}"
+    if result.judgement.decoded:
+        splits = max(len(row.seeds) for row in result.rows)
+        over = f"mean over {splits} splits" if splits > 1 else "one split"
+        both = f"{result.score} and, by the paper's protocol, accuracy, in percent"
+        return f"{both}: {over}, budget {result.budget}"
     seeds = " or ".join(str(n) for n in sorted({len(r.seeds) for r in result.rows})) or "no"
     return f"{result.score} in percent: mean ± standard deviation over {seeds} seeds, budget {result.budget}"
 
+
+READ_SO = (
+    "A cell shows held-out balanced accuracy with its interval over images, then accuracy by the paper's protocol ± "
+    "its standard error over splits; a star marks what each test finds above chance. “Images” have the target. "
+    "“Chance” is the mean balanced accuracy of fits to shuffled targets, over splits and models. The last two columns "
+    "say which balanced accuracy would be found in one split with a probability of 80% and of 95%. An interval may lie "
+    "above 50 without a star: stars are corrected for the number of targets and models, intervals are not."
+)
 
 # --- formats
 
@@ -172,6 +214,11 @@ def markdown(result: PartResult) -> str:
         lines += ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in grid.rows]
         lines.append("")
     lines += [result.summary, ""]
+    if result.judgement.decoded:
+        lines += [READ_SO, ""]
+    lines += [f"{i}. {one.claim}: it holds if {one.rule}." for i, one in enumerate(result.judgement.claims, 1)]
+    if result.judgement.claims:
+        lines.append("")
     if result.judgement.rule:
         lines += [f"Rule. {result.judgement.rule}", ""]
     lines += [f"- {note}" for note in result.notes]
@@ -220,6 +267,7 @@ def page(result: PartResult) -> str:
             "charts": [(Markup(chart), caption) for chart, caption in figure(result)],
             "compared": Markup(_compared(result)) if verdicts else None,
             "bracketed": any(r.learned and r.learned.low is not None for r in result.rows),
+            "read_so": READ_SO if result.judgement.decoded else "",
             "apart": any(a.apart for a in result.judgement.agreements),
             "details": [_detail(row, result) for row in result.rows],
             "facts_about": [("training time", f"{result.seconds:.0f} s"), *result.provenance.items()],
@@ -262,7 +310,7 @@ def figure(result: PartResult) -> list[tuple[str, str]]:
     axis = result.judgement.axis
     if axis is not None and result.rows:
         return [_along(result, axis)]
-    return [*_words(result), *_curves(result), *_layers(result)]
+    return [*_words(result), *_curves(result), *_layers(result), *_read(result)]
 
 
 def _along(result: PartResult, axis: Axis) -> tuple[str, str]:
@@ -310,6 +358,39 @@ def _curves(result: PartResult) -> list[tuple[str, str]]:
             chart = figures.lines(series, "coefficient", "correlation", y_range=(0, 1), level=shown[0].chance)
             out.append((chart, f"{group}: canonical correlations, largest first, averaged over pairs."))
     return out
+
+
+def _read(result: PartResult) -> list[tuple[str, str]]:
+    """How well every target is read from every model, the best read by the first model first."""
+    found = result.judgement.decoded
+    if not found:
+        return []
+    models = list(dict.fromkeys(d.model for d in found))
+    ranked = sorted(
+        result.judgement.targets,
+        key=lambda t: -next(d.measured.held_out_mean for d in found if d.target == t.name and d.model == models[0]),
+    )
+    lines = [
+        figures.Read(
+            f"{target.name} ({target.having:,})",
+            [
+                (d.measured.held_out_mean, d.measured.low, d.measured.high, d.found)
+                for d in found
+                if d.target == target.name
+            ],
+            target.needed,
+        )
+        for target in ranked
+    ]
+    chart = figures.read(lines, models, f"{result.score} (%)", level=50.0)
+    return [
+        (
+            chart,
+            "Held-out balanced accuracy with its 95% interval over images. Filled: found above chance; hollow: not "
+            "found. In brackets: how many images have the target. The thin upright line: the balanced accuracy that "
+            "would be found in one split with a probability of 80%; where there is no line, none would be.",
+        )
+    ]
 
 
 def _layers(result: PartResult) -> list[tuple[str, str]]:

@@ -166,6 +166,59 @@ def points(
 
 
 @dataclass(frozen=True)
+class Read:
+    """A target: value, interval and whether it was found for each model, and which value would be found."""
+
+    name: str
+    models: Sequence[tuple[float, float | None, float | None, bool]]
+    needed: float | None
+
+
+def read(targets: Sequence[Read], models: Sequence[str], x_name: str, *, level: float) -> str:
+    """How well targets are read from models: one band for each target, in it one line for each model.
+
+    Args:
+        targets: from above to below.
+        models: their names, in the order of the values of a target.
+        x_name: of the axis, in percent.
+        level: chance.
+    """
+    width, thick, top = 920.0, 9.0, 34.0
+    band = thick * len(models) + 10
+    height = top + band * len(targets) + 44
+    ends = [v for t in targets for value, low, high, _ in t.models for v in (value, low, high) if v is not None]
+    x = Axis(max(0.0, min(ends) - 2), 100.0, 190.0, width - 20)
+    body = [_line(x(t), top - 4, x(t), height - 40, "grid") for t in x.ticks(8)]
+    body += [_text(x(t), height - 24, f"{t:g}") for t in x.ticks(8)]
+    body.append(_line(x(level), top - 4, x(level), height - 40, "mark"))
+    for i, target in enumerate(targets):
+        upper = top + band * i
+        if i:
+            body.append(_line(12, upper, width - 20, upper, "grid"))
+        body.append(_text(180, upper + band / 2 + 4, target.name, kind="label", anchor="end"))
+        if target.needed is not None:
+            body.append(_line(x(target.needed), upper + 3, x(target.needed), upper + band - 3, "needed"))
+        for j, (value, low, high, found) in enumerate(target.models):
+            y = upper + 5 + thick * (j + 0.5)
+            if low is not None and high is not None:
+                body.append(_line(x(low), y, x(high), y, f"reach s{j % 6}"))
+            kind = f"{'full' if found else 'hollow'} s{j % 6}"
+            said = f"{escape(models[j])}: {value:.1f}"
+            body.append(
+                f'<circle class="{kind}" cx="{x(value):.1f}" cy="{y:.1f}" r="3.5"><title>{said}</title></circle>'
+            )
+    left = x.start
+    for j, name in enumerate(models):
+        body += [
+            f'<circle class="full s{j % 6}" cx="{left + 6:.1f}" cy="12" r="3.5"/>',
+            _text(left + 15, 16, short(name, 24), anchor="start"),
+        ]
+        left += 34 + 6.6 * len(short(name, 24))
+    body.append(_text((x.start + x.end) / 2, height - 6, x_name, kind="label"))
+    return _svg(width, height, body, f"{x_name} of every target and model")
+
+
+@dataclass(frozen=True)
 class Pair:
     """A row of a table: our seeds beside the published mean, and how far ours may lie from it."""
 
@@ -266,6 +319,10 @@ text { font: 12px sans-serif; fill: #5b6470; } .label { fill: #1c1f24; }
 .mark { stroke: #8a929c; stroke-width: 1.5; stroke-dasharray: 2 3; } .learned { fill: #1f5fbf; }
 .s1 { stroke: #b4541a; } .s2 { stroke: #1a7f4b; } .s3 { stroke: #7a3fb0; } .s4 { stroke: #9a7400; }
 .s5 { stroke: #0f7c86; } .dotted { stroke-dasharray: 2 4; } .link { stroke: #c4cad1; }
+.s0 { stroke: #1f5fbf; } .reach { stroke-width: 2; opacity: .5; } .hollow { fill: #ffffff; stroke-width: 1.5; }
+circle.full { stroke: none; fill: #1f5fbf; } circle.full.s1 { fill: #b4541a; } circle.full.s2 { fill: #1a7f4b; }
+circle.full.s3 { fill: #7a3fb0; } circle.full.s4 { fill: #9a7400; } circle.full.s5 { fill: #0f7c86; }
+.needed { stroke: #8a929c; }
 .frame { fill: none; stroke: #e3e6ea; } .raw { fill: #ffffff; stroke: #b4541a; stroke-width: 2; }
 </style><rect width="100%" height="100%" fill="#ffffff"/>"""
 

@@ -18,15 +18,18 @@ from zhat.results.papers import (
     POINTS,
     Agreement,
     Axis,
+    Decoding,
+    Judged,
     Judgement,
     Measured,
     PartResult,
     Published,
     RowResult,
+    Target,
     WordMap,
 )
 from zhat.results.plain import from_json, to_json
-from zhat.results.runs import Across, Curve, Picture, Record, Sides, across
+from zhat.results.runs import Across, Counts, Curve, Picture, Record, Sides, across
 from zhat.results.scores import Profile, Score, describe
 from zhat.results.theory import Answer, Diversity, ExponentFit, HeadCheck, ModelPair, Prediction, Spread, Truth
 
@@ -45,6 +48,7 @@ __all__ = [
     "Curve",
     "Picture",
     "Sides",
+    "Counts",
     "Record",
     "Across",
     "across",
@@ -55,6 +59,9 @@ __all__ = [
     "Axis",
     "Agreement",
     "WordMap",
+    "Target",
+    "Decoding",
+    "Judged",
     "Judgement",
     "PartResult",
     "AuditResult",

@@ -210,6 +210,75 @@ class WordMap:
 
 
 @dataclass(frozen=True)
+class Target:
+    """A yes-or-no target, and what so many images can tell of it.
+
+    Attributes:
+        name: of the target.
+        images: how many there are.
+        having: how many of them have it.
+        needed: the least balanced accuracy that would be found with a probability of 80%, in percent; None where no
+            accuracy would be.
+        needed_surely: the same with 95%.
+    """
+
+    name: str
+    images: int
+    having: int
+    needed: float | None
+    needed_surely: float | None
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How well one target is read from one model.
+
+    Attributes:
+        model: the row's name.
+        target: which.
+        measured: accuracy by the paper's protocol and held-out balanced accuracy of every split, in percent, with the
+            mean of the splits' intervals over images and the chance level of shuffled labels.
+        p_by_paper: of the paper's test that the mean over splits is 50%; None where the splits do not differ.
+        found_by_paper: whether the paper's test finds it above chance.
+        p: held out, corrected for the number of targets and models.
+        found: whether that is at most 0.05.
+    """
+
+    model: str
+    target: str
+    measured: Measured
+    p_by_paper: float | None
+    found_by_paper: bool
+    p: float
+    found: bool
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One claim of several that a paper makes of a figure.
+
+    Attributes:
+        claim: what the paper says.
+        rule: when we say that it holds.
+        holds: whether it does; None where the data cannot tell.
+        why: with our numbers.
+    """
+
+    claim: str
+    rule: str
+    holds: bool | None
+    why: str
+
+    @property
+    def answer(self) -> str:
+        """Whether it holds, in words."""
+        return {True: "holds", False: "does not hold", None: "cannot be told"}[self.holds]
+
+    def __str__(self) -> str:
+        return f"{self.claim}: {self.answer}. {self.why}"
+
+
+@dataclass(frozen=True)
 class Judgement:
     """What a judge says of a part.
 
@@ -220,6 +289,9 @@ class Judgement:
         axis: where the rows stand, for a figure along an axis.
         agreements: how alike models are, for a figure that compares them with each other.
         words: what a figure draws of word models.
+        claims: several claims, judged one by one.
+        targets: yes-or-no targets that are read from models.
+        decoded: how well each of them is read from each model.
     """
 
     rule: str = ""
@@ -228,6 +300,9 @@ class Judgement:
     axis: Axis | None = None
     agreements: tuple[Agreement, ...] = ()
     words: tuple[WordMap, ...] = ()
+    claims: tuple[Judged, ...] = ()
+    targets: tuple[Target, ...] = ()
+    decoded: tuple[Decoding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -277,6 +352,9 @@ class PartResult:
         """One or a few sentences: whether the claim holds, or how many rows have which verdict."""
         said, missing = self.judgement, self.expected - len(self.rows)
         open_ = f" {missing} of {self.expected} are not finished." if missing and self.rows else ""
+        if said.decoded:
+            each = " ".join(f"({i}) {one}" for i, one in enumerate(said.claims, 1))
+            return " ".join(filter(None, (f"{said.claim}." if said.claim else "", each))) + open_
         if said.claim and said.holds is None:
             return f"The claim is not judged: {said.claim}.{open_}"
         if said.claim:

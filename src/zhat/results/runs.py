@@ -64,6 +64,32 @@ class Sides:
 
 
 @dataclass(frozen=True)
+class Counts:
+    """What was guessed right of one yes-or-no target, on images that the fit has not seen.
+
+    Attributes:
+        images: all of them, fitted or read.
+        having: how many of all have the target.
+        yes: images read that have it.
+        no: images read that do not.
+        hits: how many of `yes` are named right.
+        rejections: how many of `no` are named right.
+    """
+
+    images: int
+    having: int
+    yes: int
+    no: int
+    hits: int
+    rejections: int
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """The mean of both shares that are named right; 0.5 by chance."""
+        return (self.hits / self.yes + self.rejections / self.no) / 2
+
+
+@dataclass(frozen=True)
 class Record:
     """One finished run: one world, one encoder, one seed.
 
@@ -87,6 +113,7 @@ class Record:
         readings: further numbers of the row by name: by the paper's protocol, and ours.
         factors: known factors read one by one from the representation of held-out rows, with interval and chance, by
             name; each has a reading of the same name.
+        counts: of yes-or-no targets, by name: what was guessed right on held-out images.
         samples: some observations as a picture, one line for each view, as a data URI; empty where they are no images.
     """
 
@@ -109,6 +136,7 @@ class Record:
     readings: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     samples: str = ""
     factors: Mapping[str, Score] = field(default_factory=dict)
+    counts: Mapping[str, Counts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
