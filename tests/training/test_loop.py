@@ -132,7 +132,7 @@ def test_schedules_start_and_end_where_they_should():
 def test_something_can_be_watched_on_the_way():
     seen = []
 
-    def watch(i, encoder):
+    def watch(i, encoder, objective):
         assert not encoder.training
         seen.append(i)
         return float(weights(encoder).norm())
@@ -234,10 +234,10 @@ def test_dropout_is_refused_because_seeds_would_not_be_independent():
 
 
 def test_a_watched_value_that_is_no_number_is_left_out_of_the_curve():
-    run = train(ENCODER, WORLD, InfoNCE(), watch=lambda i, e: math.nan, watch_every=10, **SHORT)
+    run = train(ENCODER, WORLD, InfoNCE(), watch=lambda i, e, o: math.nan, watch_every=10, **SHORT)
     assert run.curves[0].watched == ()
     values = iter([math.nan, 1.0, 2.0, 3.0])
-    run = train(ENCODER, WORLD, InfoNCE(), watch=lambda i, e: next(values), watch_every=10, **SHORT)
+    run = train(ENCODER, WORLD, InfoNCE(), watch=lambda i, e, o: next(values), watch_every=10, **SHORT)
     assert run.curves[0].watched_steps == (20, 30, 40)
 
 
@@ -320,7 +320,7 @@ def test_a_checkpoint_of_other_settings_is_refused_and_left_alone(tmp_path):
         {"objective": InfoNCE(temperature=0.5)},
         {"seed": 1},
         {"encoder": mlp(3, 3, widths=(16,), onto=Sphere(3), seed=5)},
-        {"watch": lambda i, e: 0.0, "watch_every": 7},
+        {"watch": lambda i, e, o: 0.0, "watch_every": 7},
     )
     for other in others:
         with pytest.raises(BadInput, match="belongs to a run with other settings"):
