@@ -113,13 +113,13 @@ class KnownFactors:
 
     @property
     def held_out(self) -> KnownFactors | None:
-        """The test images of the same split; None where all images are drawn."""
-        return None if self.part == "all" else replace(self, part="test")
+        """The test images of the same split; None unless this is the part that is trained on."""
+        return replace(self, part="test") if self.part == "train" else None
 
     @property
     def validation(self) -> KnownFactors | None:
-        """The validation images of the same split; None where all images are drawn."""
-        return None if self.part == "all" else replace(self, part="validation")
+        """The validation images of the same split; None unless this is the part that is trained on."""
+        return replace(self, part="validation") if self.part == "train" else None
 
     def find(self) -> None:
         """Raise `MissingData` where the images are not there."""

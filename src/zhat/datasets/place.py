@@ -21,15 +21,18 @@ def recorded(name: str, *, published: str = "") -> Path:
         MissingData: if it is not there.
     """
     source = f" It is published {published}." if published else ""
+    wanted = f"{name} is not among the recorded data.{source}"
     home = os.environ.get(VARIABLE)
     if not home:
         raise MissingData(
             f"{name} is recorded data, and nothing says where it lies.{source} Give the folder that holds it with "
-            f"--data, or set the environment variable {VARIABLE}."
+            f"--data, or set the environment variable {VARIABLE}.",
+            wanted=wanted,
         )
     path = Path(home) / name
     if not path.exists():
         raise MissingData(
-            f"{path} does not exist.{source} Give the folder that holds {name} with --data, or set {VARIABLE}."
+            f"{path} does not exist.{source} Give the folder that holds {name} with --data, or set {VARIABLE}.",
+            wanted=wanted,
         )
     return path

@@ -156,9 +156,9 @@ TABLE_4 = Part(
     label="Table 4",
     caption="Known factors of images, decoded by least squares from the pixels, and from the 512 features of an MLP "
     "and a CNN (ResNet-18) that were trained to name the category alone (Pearson correlation in percent). The paper "
-    "trains on all 737,280 images of dSprites; we measure two real subsets of it. Verdicts are on 20,000 random images; "
-    "a full grid of 46,080 (rows with a g) stands beside the same numbers without verdicts. Orientation (rows with an "
-    "o) is ours: a circular factor, which the paper leaves out.",
+    "trains on all 737,280 images of dSprites; we measure two real subsets of it. Verdicts are on 20,000 random "
+    "images; a full grid of 46,080 (rows with a g) stands beside the same numbers without verdicts. Orientation (rows "
+    "with an o) is ours: a circular factor, which the paper leaves out.",
     measure=MEASURE,
     score="Pearson r",
     rows=ROWS,
