@@ -68,7 +68,7 @@ def test_without_dim_it_ends_with_the_last_hidden_layer_of_an_image():
     assert sum(p.numel() for p in network.parameters()) == 2_626_048  # reizinger2024, Table 4: 2.63 M
     h = network(torch.rand(5, 1, 64, 64))
     assert h.shape == (5, 512)
-    assert float(h.min()) == 0.0  # a ReLU comes last
+    assert float(h.detach().min()) == 0.0  # a ReLU comes last
     assert mlp((3, 8, 8), 4, widths=(6,), seed=0)(torch.rand(2, 3, 8, 8)).shape == (2, 4)
     with pytest.raises(BadInput, match="`dim` is None, which ends with the last hidden layer, but `widths` is empty"):
         mlp(3, None, widths=())
