@@ -15,7 +15,7 @@ PUBLIC = {
     "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Process reseeded "
     "Batch encoder_input Pairs Clusters Sectors",
     "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented recorded Corpus Windows CentreWords CIFAR10 "
-    "Patches KITTIMasks ImageNetX",
+    "Patches KITTIMasks KnownFactors DSprites Shapes3D MPI3D Cars3D SmallNORB COIL20 ImageNetX",
     "zhat.encoders": "mlp residual_mlp Residual conv resnet18 deconv Posterior output OntoBox OntoSphere Pair "
     "Towers ContextSum GPT",
     "zhat.objectives": "Objective InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised SlowVAE "
@@ -26,10 +26,10 @@ PUBLIC = {
     "zhat.metrics": "Measure Moments ALIGNABLE Alignment align Agreement r2 pearson spearman Recovery Padded "
     "linear_r2 mcc profile singular_values distance_from_orthogonal Similarity CCA SVCCA PWCCA CKA Procrustes "
     "similarities linear_r2_both_ways consistency divergence Factor dci mig sap",
-    "zhat.training": "train Run Recipe Constant Cosine Plateau Annealed Muon",
+    "zhat.training": "train Run Recipe Reached Constant Cosine Plateau Annealed Muon",
     "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Part Paper Against Latents "
-    "Factors Twin Peers Targets Judge Evidence Verdicts Along WordsAgree LayersAgree TargetsRead Model pretrained "
-    "Reading Trained HeadToVectors OffScale HeadOffScale Alike LeastAlike Chance FirstComponents LinearR2 TwoRoads",
+    "Factors Decoded Twin Peers Targets Judge Evidence Verdicts Along WordsAgree LayersAgree TargetsRead Model "
+    "pretrained Reading Trained HeadToVectors OffScale HeadOffScale Alike LeastAlike Chance FirstComponents LinearR2 TwoRoads",
     "zhat.audit": "audit examine audit_all examine_all gathered audit_models Examined Embeddings embeddings joined "
     "Adapter adapt read_adapter Gate read_gate decode",
     "zhat.papers": "names paper",

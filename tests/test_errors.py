@@ -10,6 +10,7 @@ RAISED = [
     errors.UnknownName("row", "T9", ["T1", "T2"]),
     errors.CorruptRun("damaged"),
     errors.NothingFinished("empty"),
+    errors.MissingData("nowhere", wanted="a file"),
     errors.MissingExtra("dask", "dask", "a cluster"),
     errors.RunFailed("no"),
     errors.Diverged("seed 3"),

@@ -103,3 +103,7 @@ def test_scores_print_what_is_needed_to_believe_them():
     assert "100 held-out rows" in text
     assert "similarity and a shift" in str(score(up_to=Equivalence.SIMILARITY))
     assert str(Profile((score(),))).count("\n") == 1
+
+
+def test_a_mapping_may_have_the_key_that_names_kinds():
+    assert from_json(to_json({"kind": (1.0, 2.0)})) == {"kind": (1.0, 2.0)}

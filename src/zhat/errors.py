@@ -6,6 +6,7 @@ ZhatError
 │   ├── TooFewRows               not enough rows for what was asked; `needed` says how many
 │   ├── UnknownName              a name that is not in the list; `known` holds the list
 │   ├── NothingFinished          no finished run where nothing is to be trained
+│   ├── MissingData              recorded data that is not there; `wanted` says which
 │   └── CorruptRun               a run folder that does not hold what it promises
 ├── MissingExtra (ImportError)   an optional dependency is not installed; exit code 2
 └── RunFailed (RuntimeError)     a computation that started well and failed: exit code 1
@@ -57,6 +58,14 @@ class UnknownName(BadInput):
 
 class NothingFinished(BadInput):
     """A folder that holds no finished run of what was asked for, where nothing is to be trained."""
+
+
+class MissingData(BadInput):
+    """Recorded data that is not where it was looked for; `wanted` says which, and where it is published."""
+
+    def __init__(self, message: str, *, wanted: str) -> None:
+        super().__init__(message)
+        self.wanted = wanted
 
 
 class CorruptRun(BadInput):

@@ -61,3 +61,14 @@ def test_bad_use_gets_a_sentence():
         mlp(4, 3, widths=(8.0,))
     with pytest.raises(BadInput, match="no output lands on Product"):
         mlp(4, 3, onto=Product(Sphere(2), Box(1)))
+
+
+def test_without_dim_it_ends_with_the_last_hidden_layer_of_an_image():
+    network = mlp((1, 64, 64), None, widths=(512, 512, 512), slope=0.0, batch_norm=True, seed=0)
+    assert sum(p.numel() for p in network.parameters()) == 2_626_048  # reizinger2024, Table 4: 2.63 M
+    h = network(torch.rand(5, 1, 64, 64))
+    assert h.shape == (5, 512)
+    assert float(h.detach().min()) == 0.0  # a ReLU comes last
+    assert mlp((3, 8, 8), 4, widths=(6,), seed=0)(torch.rand(2, 3, 8, 8)).shape == (2, 4)
+    with pytest.raises(BadInput, match="`dim` is None, which ends with the last hidden layer, but `widths` is empty"):
+        mlp(3, None, widths=())

@@ -83,3 +83,9 @@ def test_bad_use_gets_a_sentence():
         resnet18((3, 64, 64), 2, mean=(1.0,))
     with pytest.raises(BadInput, match="images of shape \\(3, 64, 64\\), but rows of shape \\(64, 64, 3\\)"):
         resnet18((3, 64, 64), 2)(torch.zeros(2, 64, 64, 3))
+
+
+def test_without_dim_it_leaves_512_features():
+    network = resnet18((1, 64, 64), None, seed=0)
+    assert sum(p.numel() for p in network.parameters()) == 11_170_240  # reizinger2024, Table 4: 11.2 M
+    assert network(torch.rand(2, 1, 64, 64)).shape == (2, 512)

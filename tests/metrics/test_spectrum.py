@@ -65,3 +65,15 @@ def test_a_whole_number_beyond_float64_is_refused_with_a_sentence():
         _checks.finite(10**400, "x")
     with pytest.raises(BadInput, match="`x` must be a finite number"):
         _checks.finite(math.inf, "x")
+
+
+def test_constant_columns_are_part_of_no_direction():
+    x = torch.randn(50, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    wide = torch.zeros(50, 6, dtype=torch.float64)
+    wide[:, [0, 2, 5]] = x
+    wide[:, 3] = 7.0
+    narrow, found = (Spectrum.of((m - m.mean(0)).T @ (m - m.mean(0)), m.mean(0), 50) for m in (x, wide))
+    assert found.rank == 3
+    assert torch.allclose(found.values, narrow.values)
+    assert (found.white[[1, 3, 4]] == 0).all()
+    assert torch.allclose(found.white[[0, 2, 5]] @ found.white[[0, 2, 5]].T, narrow.white @ narrow.white.T)

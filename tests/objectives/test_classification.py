@@ -162,3 +162,15 @@ def test_the_head_can_have_a_learning_rate_of_its_own():
 
     assert steps_apart() > 1e-3
     assert steps_apart(lr_scale={"rows": 1e-6}) < 1e-6
+
+
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_loss_is_the_cross_entropy_of_the_logits(bias, unit):
+    generator = torch.Generator().manual_seed(0)
+    objective = CrossEntropy(4, 6, bias=bias, unit_rows=unit, unit_features=unit, inverse_temperature=2.0)
+    if bias:
+        torch.nn.init.normal_(objective.offsets, generator=generator)
+    h, label = torch.randn(9, 4, generator=generator), torch.randint(6, (9,), generator=generator)
+    expected = torch.nn.functional.cross_entropy(objective.logits(h), label)
+    assert float(objective(h[None], Batch(x=h[None], label=label))) == pytest.approx(float(expected), abs=1e-5)

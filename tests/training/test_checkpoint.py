@@ -19,7 +19,7 @@ from zhat.training import Muon, train
 
 WORLD = Pairs(Uniform(Sphere(3)), VonMisesFisher(10.0), InvertibleMLP(layers=2))
 ENCODER = Fresh(mlp, 3, 3, widths=(4,), onto=Sphere(3), batch_norm=True)
-SHORT = {"steps": 6, "batch": 16, "lr": 1e-2, "watch": lambda i, encoder: 0.5, "watch_every": 2}
+SHORT = {"steps": 6, "batch": 16, "lr": 1e-2, "watch": lambda i, encoder, objective: 0.5, "watch_every": 2}
 SENTENCE = r"the checkpoint {} is damaged: [^.]*\. Remove it to train from the beginning\.$"
 
 

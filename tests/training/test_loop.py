@@ -19,7 +19,7 @@ from zhat.encoders import mlp
 from zhat.errors import BadInput, Diverged
 from zhat.fresh import Fresh
 from zhat.objectives import InfoNCE, Supervised
-from zhat.training import Annealed, Constant, Cosine, train
+from zhat.training import Annealed, Constant, Cosine, Reached, train
 
 WORLD = Pairs(Uniform(Sphere(3)), VonMisesFisher(10.0), InvertibleMLP(layers=2))
 ENCODER = Fresh(mlp, 3, 3, widths=(16,), onto=Sphere(3))
@@ -132,7 +132,7 @@ def test_schedules_start_and_end_where_they_should():
 def test_something_can_be_watched_on_the_way():
     seen = []
 
-    def watch(i, encoder):
+    def watch(i, encoder, objective):
         assert not encoder.training
         seen.append(i)
         return float(weights(encoder).norm())
@@ -234,10 +234,10 @@ def test_dropout_is_refused_because_seeds_would_not_be_independent():
 
 
 def test_a_watched_value_that_is_no_number_is_left_out_of_the_curve():
-    run = train(ENCODER, WORLD, InfoNCE(), watch=lambda i, e: math.nan, watch_every=10, **SHORT)
+    run = train(ENCODER, WORLD, InfoNCE(), watch=lambda i, e, o: math.nan, watch_every=10, **SHORT)
     assert run.curves[0].watched == ()
     values = iter([math.nan, 1.0, 2.0, 3.0])
-    run = train(ENCODER, WORLD, InfoNCE(), watch=lambda i, e: next(values), watch_every=10, **SHORT)
+    run = train(ENCODER, WORLD, InfoNCE(), watch=lambda i, e, o: next(values), watch_every=10, **SHORT)
     assert run.curves[0].watched_steps == (20, 30, 40)
 
 
@@ -320,7 +320,7 @@ def test_a_checkpoint_of_other_settings_is_refused_and_left_alone(tmp_path):
         {"objective": InfoNCE(temperature=0.5)},
         {"seed": 1},
         {"encoder": mlp(3, 3, widths=(16,), onto=Sphere(3), seed=5)},
-        {"watch": lambda i, e: 0.0, "watch_every": 7},
+        {"watch": lambda i, e, o: 0.0, "watch_every": 7},
     )
     for other in others:
         with pytest.raises(BadInput, match="belongs to a run with other settings"):
@@ -446,3 +446,81 @@ def test_without_steps_the_encoder_stays_as_it_was_built_even_if_it_has_no_param
     assert torch.equal(weights(run.encoders[1]), weights(built))
     assert run.curves[0].steps == ()
     assert isinstance(train(torch.nn.Flatten(), WORLD, InfoNCE(), steps=0).encoder, torch.nn.Flatten)
+
+
+def planned(*values):
+    """Something to watch that takes these values, one list for each seed; it notes the weights it saw."""
+    seen = [[] for _ in values]
+
+    def watch(i, encoder, objective):
+        seen[i].append(weights(encoder).clone())
+        return values[i][len(seen[i]) - 1]
+
+    return watch, seen
+
+
+def test_a_seed_keeps_the_weights_with_its_highest_watched_number_until_it_has_reached_enough():
+    # Seed 0 reaches 0.9 at the second look and is not moved by a higher number later; seed 1 at the fourth.
+    watch, seen = planned([0.5, 0.9, 0.95, 0.1, 0.1], [0.5, 0.7, 0.6, 0.9, 0.1])
+    run = train(ENCODER, WORLD, InfoNCE(), seeds=(0, 1), watch=watch, until=Reached(0.9, every=5), **SHORT)
+    assert run.steps == 20
+    assert run.curves[0].watched_steps == (5, 10, 15, 20)
+    assert run.curves[0].steps[-1] == 20
+    assert torch.equal(weights(run.encoders[0]), seen[0][1])
+    assert torch.equal(weights(run.encoders[1]), seen[1][3])
+
+
+def test_without_reaching_enough_the_best_weights_of_all_steps_are_kept():
+    watch, seen = planned([0.3, 0.6, math.nan, 0.6, 0.2, 0.1, 0.1, 0.1])
+    run = train(ENCODER, WORLD, InfoNCE(), watch=watch, until=Reached(0.9, every=5), **SHORT)
+    assert run.steps == 40
+    assert torch.equal(weights(run.encoder), seen[0][1])  # the earliest of equal ones
+    plain = train(ENCODER, WORLD, InfoNCE(), **SHORT)
+    assert not torch.equal(weights(run.encoder), weights(plain.encoder))
+    assert run.curves[0].loss == plain.curves[0].loss  # looking changes nothing
+
+
+def test_early_stopping_needs_something_to_watch():
+    with pytest.raises(BadInput, match="`until` stops when a watched number is high enough, but nothing is watched"):
+        train(ENCODER, WORLD, InfoNCE(), until=Reached(0.9), **SHORT)
+    with pytest.raises(BadInput, match="`every` must be a whole number"):
+        Reached(0.9, every=0)
+    with pytest.raises(BadInput, match="`value` must be a finite number"):
+        Reached(math.nan)
+
+
+def test_early_stopping_survives_an_interruption(tmp_path):
+    def norm(i, encoder, objective):
+        return float(weights(encoder).norm())
+
+    how = {"seeds": (0, 1), "watch": norm, "until": Reached(1e9, every=4), **SHORT}
+    whole = train(ENCODER, WORLD, InfoNCE(), **how)
+    best = [max(curve.watched) for curve in whole.curves]
+    assert [float(weights(e).norm()) for e in whole.encoders] == pytest.approx(best)
+
+    def stop(done, steps, loss):
+        if done >= 22:
+            raise Pulled
+
+    kept = tmp_path / "kept"
+    with pytest.raises(Pulled):
+        train(ENCODER, WORLD, InfoNCE(), checkpoint=kept, checkpoint_every=0, progress=stop, **how)
+    again = train(ENCODER, WORLD, InfoNCE(), checkpoint=kept, **how)
+    for one, other in zip(whole.encoders, again.encoders, strict=True):
+        assert torch.equal(weights(one), weights(other))
+    assert again.curves == whole.curves
+
+
+class Pulled(Exception):
+    """Somebody pulls the plug."""
+
+
+def test_a_run_that_stopped_early_is_read_from_its_checkpoint(tmp_path):
+    how = {"until": Reached(0.9, every=5), "checkpoint": tmp_path / "kept", **SHORT}
+    watch, _ = planned([0.5, 0.9])
+    first = train(ENCODER, WORLD, InfoNCE(), watch=watch, **how)
+    watch, seen = planned([0.0] * 8)
+    again = train(ENCODER, WORLD, InfoNCE(), watch=watch, **how)
+    assert again.steps == first.steps == 10
+    assert seen == [[]]  # nothing was trained
+    assert torch.equal(weights(again.encoder), weights(first.encoder))

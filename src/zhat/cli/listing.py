@@ -143,7 +143,8 @@ def _step_time(row: Any, budget: Any, where: str) -> float | None:
     from zhat.experiment import seconds_per_step
     from zhat.experiment.running import parameters
 
-    if parameters(row) > 2**26 and where == "cpu":
+    size = parameters(row)
+    if where == "cpu" and (size > 2**26 or size * budget.recipe.batch > 2**34):
         return None
     try:
         return seconds_per_step(row, budget, seeds=1, device=where)

@@ -106,6 +106,8 @@ def reproduce(
         assert result is not None, "a table has at least one row"
         console.print(compared(result))
         console.print(result.summary, highlight=False)
+        for said in result.not_measured:
+            console.print(f"Not measured: {said}", highlight=False, soft_wrap=True)
         console.print(f"Training took {clock(result.seconds)}. Page: {files['html']}", highlight=False, soft_wrap=True)
     if len(empty) == len(parts):
         raise empty[0]

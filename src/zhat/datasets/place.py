@@ -5,24 +5,34 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from zhat.errors import BadInput
+from zhat.errors import MissingData
 
 VARIABLE = "ZHAT_DATA"
 
 
-def recorded(name: str) -> Path:
+def recorded(name: str, *, published: str = "") -> Path:
     """The file or folder of that name in the folder of recorded data.
 
     Args:
         name: a path below that folder, for instance "text_english_novels/novels95.jsonl.xz".
+        published: where it is published, for the sentence of the error.
+
+    Raises:
+        MissingData: if it is not there.
     """
+    source = f" It is published {published}." if published else ""
+    wanted = f"{name} is not among the recorded data.{source}"
     home = os.environ.get(VARIABLE)
     if not home:
-        raise BadInput(
-            f"{name} is recorded data, and nothing says where it lies. Give the folder that holds it with --data, or "
-            f"set the environment variable {VARIABLE}."
+        raise MissingData(
+            f"{name} is recorded data, and nothing says where it lies.{source} Give the folder that holds it with "
+            f"--data, or set the environment variable {VARIABLE}.",
+            wanted=wanted,
         )
     path = Path(home) / name
     if not path.exists():
-        raise BadInput(f"{path} does not exist. Give the folder that holds {name} with --data, or set {VARIABLE}.")
+        raise MissingData(
+            f"{path} does not exist.{source} Give the folder that holds {name} with --data, or set {VARIABLE}.",
+            wanted=wanted,
+        )
     return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -12,6 +13,7 @@ from torch.nn import functional as F
 from zhat import _checks, randomness
 from zhat.dgp.spaces import Space
 from zhat.encoders.outputs import output
+from zhat.errors import BadInput
 from zhat.kernels import can_normalise, hidden_layers, last_layer, normalised_layer
 
 
@@ -101,8 +103,8 @@ class Last(nn.Linear):
 
 
 def mlp(
-    observed: int,
-    dim: int,
+    observed: int | Sequence[int],
+    dim: int | None,
     *,
     widths: Sequence[int] | None = None,
     onto: Space | None = None,
@@ -114,8 +116,8 @@ def mlp(
     """Linear layers with leaky ReLU between them, then a step onto a space.
 
     Args:
-        observed: dimension m of the observations.
-        dim: dimension k of the representation.
+        observed: dimension m of the observations; or the shape of an image, which is flattened.
+        dim: dimension k of the representation; None ends with the last hidden layer, whose width it is then.
         widths: hidden widths; None is zimmermann2021's (10m, 50m, 50m, 50m, 50m, 10m).
         onto: the space to land on; None leaves the output free.
         learnable: train the radius of the sphere or the bounds of the box; None takes the paper's choice
@@ -125,32 +127,38 @@ def mlp(
         seed: of the initial weights; None draws them from torch's global state.
 
     Returns:
-        A module `(…, observed) -> (…, dim)`.
+        A module `(…, observed) -> (…, dim)`; of images, `(rows, channels, height, width) -> (rows, dim)`.
 
     Example:
         >>> from zhat.dgp import Sphere
         >>> sum(p.numel() for p in mlp(10, 10, onto=Sphere(10), seed=0).parameters())
         854210
     """
-    _checks.count(observed, "observed")
-    _checks.count(dim, "dim")
+    shape = (observed,) if isinstance(observed, int) else tuple(observed)
+    m = math.prod(_checks.count(length, "observed") for length in shape)
     if widths is None:
-        widths = (10 * observed, *(50 * observed,) * 4, 10 * observed)
+        widths = (10 * m, *(50 * m,) * 4, 10 * m)
     for width in widths:
         _checks.count(width, "widths")
+    if dim is None and not widths:
+        raise BadInput("`dim` is None, which ends with the last hidden layer, but `widths` is empty. Give one of them.")
+    k = widths[-1] if dim is None else _checks.count(dim, "dim")
 
     def build() -> nn.Sequential:
         layers: OrderedDict[str, nn.Module] = OrderedDict()
-        sizes = (observed, *widths)
+        if len(shape) > 1:
+            layers["flat"] = nn.Flatten()
+        sizes = (m, *widths)
         if widths and not batch_norm:
             layers["hidden"] = Hidden(sizes, slope)
         else:
             for i, (size, width) in enumerate(pairwise(sizes)):
                 layers[f"linear{i}"] = nn.Linear(size, width)
                 layers[f"norm{i}"] = Normalised(width, slope)
-        layers["last"] = Last(sizes[-1], dim)
+        if dim is not None:
+            layers["last"] = Last(sizes[-1], dim)
         if onto is not None:
-            layers["onto"] = output(onto, dim=dim, learnable=learnable)
+            layers["onto"] = output(onto, dim=k, learnable=learnable)
         return Layers(layers) if batch_norm else nn.Sequential(layers)
 
     return build() if seed is None else randomness.build(build, seed, "encoder")

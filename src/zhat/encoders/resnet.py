@@ -71,7 +71,7 @@ class Averaged(nn.Module):
 
 def resnet18(
     observed: Sequence[int],
-    dim: int,
+    dim: int | None,
     *,
     hidden: int | None = None,
     small: bool = False,
@@ -89,7 +89,7 @@ def resnet18(
 
     Args:
         observed: shape of an image, `(channels, height, width)`.
-        dim: dimension k of the representation.
+        dim: dimension k of the representation; None has no linear layer at the end, which leaves 512 features.
         hidden: width of one more linear layer with a leaky ReLU before the outputs; None has none.
         small: begin with a 3 × 3 convolution of stride 1 and no max-pool, for images of about 32 × 32.
         mean: of each channel, taken off the image first; None takes nothing off.
@@ -108,7 +108,8 @@ def resnet18(
         >>> sum(p.numel() for p in resnet18((3, 224, 224), 10, hidden=100, seed=0).parameters())
         11228822
     """
-    _checks.count(dim, "dim")
+    if dim is not None:
+        _checks.count(dim, "dim")
 
     def build() -> nn.Sequential:
         images = Images(observed)
@@ -133,9 +134,11 @@ def resnet18(
         if hidden is not None:
             layers |= {"hidden": nn.Linear(size, _checks.count(hidden, "hidden")), "bent": nn.LeakyReLU()}
             size = hidden
-        layers["last"] = Last(size, dim)
+        if dim is not None:
+            layers["last"] = Last(size, dim)
+            size = dim
         if onto is not None:
-            layers["onto"] = output(onto, dim=dim, learnable=learnable)
+            layers["onto"] = output(onto, dim=size, learnable=learnable)
         network = nn.Sequential(layers)
         for layer in network.modules():
             if isinstance(layer, nn.Conv2d):

@@ -2,6 +2,7 @@
 
 from zhat.experiment.against import Against, Factors, Latents, Peers, Twin
 from zhat.experiment.alike import Alike, Chance, FirstComponents, LeastAlike, LinearR2, TwoRoads
+from zhat.experiment.decoded import Decoded
 from zhat.experiment.judges import Along, Evidence, Judge, Verdicts, verdict
 from zhat.experiment.peers import LayersAgree, Model, WordsAgree, pretrained
 from zhat.experiment.readings import HeadOffScale, HeadToVectors, OffScale, Reading, Trained
@@ -25,6 +26,7 @@ __all__ = [
     "Against",
     "Latents",
     "Factors",
+    "Decoded",
     "Twin",
     "Peers",
     "Targets",

@@ -48,8 +48,8 @@ class Against(Protocol):
     def watched(self) -> str:
         """What is watched while training; empty where nothing is."""
 
-    def watch(self, encoder: nn.Module, world: Process, budget: Budget, device: torch.device | str) -> float:
-        """The number that is watched."""
+    def watch(self, trained: Trained, budget: Budget) -> float:
+        """The number that is watched, of a seed while it is trained."""
 
     def refuse_few(self, encoder: nn.Module, world: Process, budget: Budget) -> None:
         """Raise `TooFewRows`, before training, where the budget draws too few rows for a score."""
@@ -71,11 +71,11 @@ class _Known:
         for seen in (Raw(), encoder):
             Recovery(AFFINE).refuse_few(budget.profile_rows, z.shape[1], represent(seen, x).shape[1])
 
-    def watch(self, encoder: nn.Module, world: Process, budget: Budget, device: torch.device | str) -> float:
+    def watch(self, trained: Trained, budget: Budget) -> float:
         """Held-out R2 up to an affine map."""
-        z, x = latents_and_observations(world, 1024, 1, device)
+        z, x = latents_and_observations(trained.world, 1024, 1, trained.device)
         try:
-            return Recovery(AFFINE, repeats=0, shuffles=0)(z, represent(encoder, x)).value
+            return Recovery(AFFINE, repeats=0, shuffles=0)(z, represent(trained.encoder, x)).value
         except BadInput:  # a representation that has collapsed for the moment has no score
             return math.nan
 
@@ -175,10 +175,11 @@ class Twin:
                 needed=needed,
             )
 
-    def watch(self, encoder: nn.Module, world: Process, budget: Budget, device: torch.device | str) -> float:
+    def watch(self, trained: Trained, budget: Budget) -> float:
         """Mean CCA of the two models."""
         try:
-            return CCA()(*two_models(encoder, world, budget.rows, 1, device), shuffles=0).value
+            rows = two_models(trained.encoder, trained.world, budget.rows, 1, trained.device)
+            return CCA()(*rows, shuffles=0).value
         except BadInput:  # a representation that has collapsed for the moment has no score
             return math.nan
 
@@ -214,7 +215,7 @@ class Peers:
     def refuse_few(self, encoder: nn.Module, world: Process, budget: Budget) -> None:
         """The judge draws its own rows."""
 
-    def watch(self, encoder: nn.Module, world: Process, budget: Budget, device: torch.device | str) -> float:
+    def watch(self, trained: Trained, budget: Budget) -> float:
         """Nothing."""
         return math.nan
 

@@ -19,7 +19,7 @@ from zhat.results import Published
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What a reading is taken from: one seed after its training.
+    """What a reading is taken from: one seed after its training, or on the way.
 
     Attributes:
         encoder: the trained encoder.

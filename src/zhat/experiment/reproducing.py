@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from zhat import _checks, randomness, runs
-from zhat.errors import BadInput, NothingFinished, RunFailed
+from zhat.errors import BadInput, MissingData, NothingFinished, RunFailed
 from zhat.experiment.against import HELD_OUT_LOSS
 from zhat.experiment.judges import Evidence, verdict, verdict_of_error
 from zhat.experiment.peers import Model
@@ -22,7 +22,7 @@ from zhat.experiment.readings import Reading
 from zhat.experiment.running import Stack, missing, run, stacks
 from zhat.experiment.settings import Budget, Part, Row
 from zhat.fresh import Fresh
-from zhat.results import Measured, PartResult, Published, Record, RowResult, Score
+from zhat.results import Absent, Measured, PartResult, Published, Record, RowResult, Score
 
 Watcher = Callable[[str, int, int, float], None]
 """Called with the row's name, steps done, steps, and the mean loss."""
@@ -59,6 +59,11 @@ def reproduce(
         notes: what a reader should know besides.
         train: False trains nothing and yields once, what is finished side by side: for runs gathered from elsewhere.
             A row is shown without its supervised reference where only that is missing.
+
+    Rows whose recorded data are not there are left out, and the result says so (`PartResult.absent`).
+
+    Raises:
+        MissingData: if no row that was asked for has its data.
     """
     where = _checks.device(device)
     chosen = part.rows if rows is None else tuple(part.row(name) for name in rows)
@@ -67,6 +72,11 @@ def reproduce(
     if part.measure is None and not keep_weights:
         raise BadInput(f"{part.label} compares models by their weights, so they are kept. Leave out --no-keep-weights.")
     count = {r.name: range(_checks.count(r.budget(budget).seeds if seeds is None else seeds, "seeds")) for r in tasks}
+    lost = _lost(tasks, budget, count, home)
+    tasks = tuple(row for row in tasks if row.name not in lost)
+    absent = tuple(row for row in chosen if any(t.name in lost for t in part.needed((row,))))
+    if lost and len(absent) == len(chosen):
+        raise next(iter(lost.values()))
     if not train:
         tasks = tuple(row for row in tasks if not missing(row, row.budget(budget), count[row.name], home))
         if not part.models and not any((row.same_as or row.name) in (t.name for t in tasks) for row in chosen):
@@ -75,16 +85,40 @@ def reproduce(
                 "many there are with --seeds, or train the rows without --no-train."
             )
     finished: dict[str, tuple[Record, ...]] = {}
+    said = tuple(Absent(row.name, row.title, row.published, _why(part, row, budget, lost)) for row in absent)
 
     def result() -> PartResult:
         ready = tuple(r for r in chosen if _has_all(part, r, finished, references=train))
-        return _assembled(part, chosen, ready, finished, budget, where, home, notes)
+        there = tuple(row for row in chosen if row not in absent)
+        found = _assembled(part, there, ready, finished, budget, where, home, notes)
+        return replace(found, expected=found.expected + len(absent), absent=said)
 
     for row, records in _run_all(part, tasks, budget, count, home, where, keep_weights, executor, progress):
         finished[row.name] = records
         if row in chosen and train and len(finished) < len(tasks):
             yield result()
     yield result()
+
+
+def _lost(tasks: Sequence[Row], budget: str, count: Mapping[str, range], home: Path) -> dict[str, MissingData]:
+    """The rows that are not finished and whose recorded data are not there, with what is missing."""
+    out = {}
+    for row in tasks:
+        find = getattr(row.process, "find", None)
+        if find is not None and missing(row, row.budget(budget), count[row.name], home):
+            try:
+                find()
+            except MissingData as error:
+                out[row.name] = error
+    return out
+
+
+def _why(part: Part, row: Row, budget: str, lost: Mapping[str, MissingData]) -> str:
+    """What is missing for a row, and the command that would measure it."""
+    reason = next(lost[task.name] for task in part.needed((row,)) if task.name in lost)
+    kind = part.label.split()[0].lower()
+    command = f"zhat reproduce {part.paper} --{kind} {part.number} --budget {budget} --data FOLDER"
+    return f"{reason.wanted} With it in FOLDER, this measures the row: {command}"
 
 
 def _has_all(part: Part, row: Row, finished: Records, *, references: bool) -> bool:

@@ -18,6 +18,7 @@ from zhat.errors import BadInput, RunFailed
 from zhat.experiment.readings import Trained, taken
 from zhat.experiment.settings import Budget, Row
 from zhat.metrics import Measure
+from zhat.objectives import Objective
 from zhat.results import Record
 from zhat.training import train
 
@@ -92,8 +93,8 @@ def _finish(
     digest = hashlib.sha256(repr(stack).encode()).hexdigest()[:8]
     checkpoint = home / f"checkpoint-{digest}.safetensors"
 
-    def watch(i: int, encoder: nn.Module) -> float:
-        return against.watch(encoder, worlds[i], budget, device)
+    def watch(i: int, encoder: nn.Module, objective: Objective) -> float:
+        return against.watch(Trained(encoder, objective, worlds[i], budget.rows, device), budget)
 
     trained = train(
         row.encoder,
@@ -169,10 +170,10 @@ def seconds_per_step(row: Row, budget: Budget, *, seeds: int, device: torch.devi
         row.encoder,
         row.process,
         row.objective,
-        replace(budget.recipe.on(device), steps=first + steps),
+        replace(budget.recipe.on(device), steps=first + steps, until=None),
         seeds=range(seeds),
         device=device,
-        watch=lambda i, encoder: 0.0,
+        watch=lambda i, encoder, objective: 0.0,
         watch_every=first,
         progress=note,
     )

@@ -51,7 +51,7 @@ class Targets:
         """Raise `TooFewRows` where a target cannot be on both sides of a split."""
         binary.refuse_rare(world.whole().targets.numpy(), world.targets)  # type: ignore[attr-defined]
 
-    def watch(self, encoder: nn.Module, world: Process, budget: Budget, device: torch.device | str) -> float:
+    def watch(self, trained: Trained, budget: Budget) -> float:
         """Nothing."""
         return math.nan
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,11 @@ class Moments:
 
     def spectrum(self) -> Spectrum:
         """Directions of h that are not empty, columns brought to unit variance; those of z: `swapped().spectrum()`."""
+        return self._spectrum
+
+    @cached_property
+    def _spectrum(self) -> Spectrum:
+        """Found once: every map of thousands of columns asks for it."""
         return Spectrum.of(self.hh, self.mean_h, self.n, eps=self.eps_h)
 
     def scatter(self, *, shift: bool) -> tuple[Tensor, Tensor, Tensor]:

@@ -73,7 +73,13 @@ class Spectrum:
         # Without `unit` one factor for all columns: nothing changes but that no product overflows.
         common = 1 / size.max().sqrt() if bool(vary.any()) else size.new_ones(())
         scale = torch.where(vary, size.rsqrt() if unit else common, 0.0)
-        values, vectors = torch.linalg.eigh(scale[:, None] * scatter * scale)
+        scaled = scale[:, None] * scatter * scale
+        if bool(vary.any()) and not bool(vary.all()):  # constant columns are part of no direction and only take time
+            values, some = torch.linalg.eigh(scaled[vary][:, vary])
+            vectors = scaled.new_zeros(len(scaled), len(values))
+            vectors[vary] = some
+        else:
+            values, vectors = torch.linalg.eigh(scaled)
         values, vectors = values.flip(0), vectors.flip(1)
         computed, rounded = (ROUNDINGS * min(eps, SINGLE)) ** 2 * size, eps**2 / 3 * (size + n * mean.square())
         stored = (computed + rounded) * scale.square()

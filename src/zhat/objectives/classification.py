@@ -119,6 +119,11 @@ class CrossEntropy(nn.Module):
             own = (1 - self.label_smoothing) * own + self.label_smoothing * (head.mean(0) * h).sum(-1)
         return (all_ - own).mean()
 
+    def logits(self, h: Tensor) -> Tensor:
+        r"""$s_{ij}$ of representations `(n, dim)`, `(n, labels)`; the largest in a row names its label."""
+        h = self.log_beta.exp() * (F.normalize(h, dim=-1) if self.unit_features else h)
+        return h @ self.head.T if self.offsets is None else h @ self.head.T + self.offsets
+
     def extra_repr(self) -> str:
         """The arguments."""
         return (

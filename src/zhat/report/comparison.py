@@ -15,7 +15,7 @@ from zhat._files import make_folder, write_whole
 from zhat.citing import cite
 from zhat.report import figures
 from zhat.report.html import fill
-from zhat.results import Agreement, Axis, Decoding, Measured, PartResult, RowResult, to_json
+from zhat.results import Absent, Agreement, Axis, Decoding, Measured, PartResult, RowResult, to_json
 
 
 def write_comparison(result: PartResult, folder: Path | str) -> dict[str, Path]:
@@ -70,6 +70,9 @@ def rows(result: PartResult) -> Grid:
     axis = result.judgement.axis
     cells = [_cells(row, result, axis, i) for i, row in enumerate(result.rows)]
     header = list(dict.fromkeys(name for each in cells for name in each))
+    if axis is None:
+        cells += [_unmeasured(row) for row in result.absent]
+        header = list(dict.fromkeys([*header, *(name for row in result.absent for name in _unmeasured(row))]))
     further = list(dict.fromkeys(name for row in result.rows for name in row.readings))
     order = [name for name in header if name not in further and name not in _BOUNDS]
     order += [*further, *(name for name in header if name in _BOUNDS)]
@@ -107,6 +110,12 @@ def _cells(row: RowResult, result: PartResult, axis: Axis | None, place: int) ->
         if bound is not None:
             cells[name] = _against(bound)
     return cells
+
+
+def _unmeasured(row: Absent) -> dict[str, str]:
+    """The cells of a row whose data are not there."""
+    cells = {"row": row.name, "setting": row.title}
+    return {**cells, **({} if row.published is None else {"published": str(row.published)}), "ours": "not measured"}
 
 
 def agreements(result: PartResult) -> Grid:
@@ -219,6 +228,7 @@ def markdown(result: PartResult) -> str:
     lines += [f"{i}. {one.claim}: it holds if {one.rule}." for i, one in enumerate(result.judgement.claims, 1)]
     if result.judgement.claims:
         lines.append("")
+    lines += [f"- Not measured: {said}" for said in result.not_measured] + [""] * bool(result.absent)
     if result.judgement.rule:
         lines += [f"Rule. {result.judgement.rule}", ""]
     lines += [f"- {note}" for note in result.notes]

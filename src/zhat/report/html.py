@@ -37,8 +37,8 @@ def render(records: Record | Sequence[Record]) -> str:
         raise BadInput("a report needs at least one finished run.")
     if any(r.learned is None or r.picture is None for r in records):
         raise BadInput(
-            f"{records[0].name!r} is a model that is compared with its peers, so it has no page of its own. Give the "
-            "results.json of zhat reproduce."
+            f"{records[0].name!r} is compared with its peers or read factor by factor, so it has no page of its own. "
+            "Give the results.json of zhat reproduce."
         )
     return fill("run.html", _page(records))
 

@@ -16,6 +16,7 @@ from zhat.results.audits import (
 )
 from zhat.results.papers import (
     POINTS,
+    Absent,
     Agreement,
     Axis,
     Decoding,
@@ -57,6 +58,7 @@ __all__ = [
     "POINTS",
     "RowResult",
     "Axis",
+    "Absent",
     "Agreement",
     "WordMap",
     "Target",

@@ -123,6 +123,23 @@ class RowResult:
 
 
 @dataclass(frozen=True)
+class Absent:
+    """A row that was not measured because its data are not there.
+
+    Attributes:
+        name: the row's name.
+        title: for a reader.
+        published: what the paper prints.
+        why: which file is missing, where it is published, and the command that would measure the row.
+    """
+
+    name: str
+    title: str
+    published: Published | None
+    why: str
+
+
+@dataclass(frozen=True)
 class Axis:
     """Where the points of a figure stand.
 
@@ -322,6 +339,7 @@ class PartResult:
         settings: of each row, by name.
         provenance: versions, device, commit, date, command.
         notes: differences from the official code.
+        absent: rows that were asked for and whose data are not there.
     """
 
     paper: str
@@ -336,6 +354,13 @@ class PartResult:
     settings: Mapping[str, Any]
     provenance: Mapping[str, Any]
     notes: tuple[str, ...] = ()
+    absent: tuple[Absent, ...] = ()
+
+    @property
+    def not_measured(self) -> tuple[str, ...]:
+        """One sentence for each reason why rows were not measured, with their names."""
+        reasons = dict.fromkeys(row.why for row in self.absent)
+        return tuple(f"{', '.join(row.name for row in self.absent if row.why == why)}: {why}" for why in reasons)
 
     @property
     def verdicts(self) -> dict[str, int]:
@@ -350,8 +375,10 @@ class PartResult:
     @property
     def summary(self) -> str:
         """One or a few sentences: whether the claim holds, or how many rows have which verdict."""
-        said, missing = self.judgement, self.expected - len(self.rows)
+        said, missing = self.judgement, self.expected - len(self.rows) - len(self.absent)
         open_ = f" {missing} of {self.expected} are not finished." if missing and self.rows else ""
+        if self.absent:
+            open_ += f" {len(self.absent)} of {self.expected} are not measured, because their data are not here."
         if said.decoded:
             each = " ".join(f"({i}) {one}" for i, one in enumerate(said.claims, 1))
             return " ".join(filter(None, (f"{said.claim}." if said.claim else "", each))) + open_

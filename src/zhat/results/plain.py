@@ -55,8 +55,9 @@ def _decode(value: Any) -> Any:
         return tuple(_decode(item) for item in value)
     if not isinstance(value, dict):
         return value
-    if value.get("kind") == "Equivalence":
+    kind = value.get("kind") if isinstance(value.get("kind"), str) else None  # a mapping may have such a key, too
+    if kind == "Equivalence":
         return Equivalence[value["name"]]
-    if value.get("kind") in _KINDS:
-        return _KINDS[value["kind"]](**{key: _decode(item) for key, item in value.items() if key != "kind"})
+    if kind in _KINDS:
+        return _KINDS[kind](**{key: _decode(item) for key, item in value.items() if key != "kind"})
     return {key: _decode(item) for key, item in value.items()}

@@ -2,7 +2,7 @@
 
 from zhat.training.loop import Run, train
 from zhat.training.optimisers import Muon
-from zhat.training.recipe import Recipe
+from zhat.training.recipe import Reached, Recipe
 from zhat.training.schedules import Annealed, Constant, Cosine, Plateau
 
-__all__ = ["train", "Run", "Recipe", "Constant", "Cosine", "Plateau", "Annealed", "Muon"]
+__all__ = ["train", "Run", "Recipe", "Reached", "Constant", "Cosine", "Plateau", "Annealed", "Muon"]

@@ -20,6 +20,7 @@ from zhat.dgp.process import Process
 from zhat.errors import BadInput, CorruptRun
 from zhat.fresh import describe
 from zhat.results import Curve
+from zhat.training.recipe import Reached
 from zhat.training.stack import Stack
 from zhat.training.stream import Stream
 
@@ -31,25 +32,60 @@ class State:
     """Everything that a later process needs to go on as if nothing had happened."""
 
     def __init__(
-        self, stack: Stack, stream: Stream, adam: torch.optim.Adam, steps: int, watch_points: list[int]
+        self,
+        stack: Stack,
+        stream: Stream,
+        adam: torch.optim.Adam,
+        steps: int,
+        watch_points: list[int],
+        until: Reached | None = None,
     ) -> None:
-        self.stack, self.stream, self.adam, self.watch_points = stack, stream, adam, watch_points
+        self.stack, self.stream, self.adam, self.watch_points, self.until = stack, stream, adam, watch_points, until
         self.done, self.seconds = 0, 0.0
         self.losses = torch.full((steps, stack.size), math.nan)
         self.watched = torch.full((len(watch_points), stack.size), math.nan, dtype=torch.float64)
+        # Of each seed, the weights with the highest watched number so far; before the first look, the initial ones.
+        self.best = {} if until is None else {name: tensor.detach().clone() for name, tensor in self._weights().items()}
 
     def next_watch(self) -> int:
         """The next step after which to watch."""
         return next((point for point in self.watch_points if point > self.done), len(self.losses))
 
     def watch(self, values: list[float]) -> None:
-        """Record the watched values after the present step."""
-        self.watched[self.watch_points.index(self.done)] = torch.tensor(values, dtype=torch.float64)
+        """Record the watched values after the present step; where one is higher than ever, keep the weights."""
+        before, found = self._highest(), torch.tensor(values, dtype=torch.float64)
+        self.watched[self.watch_points.index(self.done)] = found
+        if self.until is None:
+            return
+        better = (found > before) & (before < self.until.value)
+        for name, tensor in self._weights().items():
+            for s in better.nonzero().flatten().tolist():
+                self.best[name][s] = tensor[s].detach()
+
+    @property
+    def enough(self) -> bool:
+        """Whether every seed has reached what it is trained until."""
+        return self.until is not None and bool((self._highest() >= self.until.value).all())
+
+    def take_best(self) -> None:
+        """Give every seed the weights that were kept for it."""
+        with torch.no_grad():
+            for name, tensor in self.best.items():
+                self._weights()[name].copy_(tensor)
+
+    def _highest(self) -> Tensor:
+        """The highest watched number of each seed so far."""
+        lowest = torch.full((1, self.stack.size), -math.inf, dtype=torch.float64)
+        return torch.cat([lowest, self.watched.nan_to_num(-math.inf)]).amax(0)
+
+    def _weights(self) -> dict[str, Tensor]:
+        weights = {f"parameter/{name}": tensor for name, tensor in self.stack.parameters.items()}
+        return weights | {f"buffer/{name}": tensor for name, tensor in self.stack.buffers.items()}
 
     def tensors(self) -> dict[str, Tensor]:
         """The state as named tensors."""
-        out = {f"parameter/{k}": v.detach() for k, v in self.stack.parameters.items()}
-        out |= {f"buffer/{k}": v for k, v in self.stack.buffers.items()}
+        out = {name: tensor.detach() for name, tensor in self._weights().items()}
+        out |= {f"best/{name}": tensor for name, tensor in self.best.items()}
         for name, parameter in self.stack.parameters.items():
             out |= {f"adam/{name}/{k}": v for k, v in self.adam.state[parameter].items()}
         out |= {f"generator/{i}": s for i, s in enumerate(self.stream.states_for(self.done))}
@@ -66,6 +102,7 @@ class State:
         like |= {f"buffer/{k}": v for k, v in self.stack.buffers.items()}
         like |= {f"generator/{i}": s for i, s in enumerate(self.stream.states_for(self.done))}
         like |= {"losses": self.losses[:done], "watched": self.watched}
+        like |= {f"best/{name}": tensor for name, tensor in self.best.items()}
         if odd := sorted(like.keys() ^ tensors.keys()):
             return f"{odd[0]} is {'missing' if odd[0] in like else 'not part of the run'}"
         kinds = {k: ((v.dtype, *v.shape), (tensors[k].dtype, *tensors[k].shape)) for k, v in like.items()}
@@ -86,6 +123,8 @@ class State:
         self.done, self.seconds = done, seconds
         self.losses[:done] = tensors["losses"]
         self.watched[:] = tensors["watched"]
+        for name, tensor in self.best.items():
+            tensor.copy_(tensors[f"best/{name}"])
 
     def curve(self, s: int, watch_name: str) -> Curve:
         """The losses of one seed, averaged into at most 200 points."""

@@ -33,7 +33,7 @@ from zhat.training.stack import Stack
 from zhat.training.step import make_step
 from zhat.training.stream import Stream
 
-Watch = Callable[[int, nn.Module], float]
+Watch = Callable[[int, nn.Module, Objective], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +89,9 @@ def train(
             arguments goes on, with the same result; at once, if training had ended. Remove it when you have
             put the result where it belongs.
         checkpoint_every: seconds between updates of that file.
-        watch: called with `(position of the seed, encoder)` now and then; its value becomes part of the curve.
-        watch_every: steps between calls of `watch`.
+        watch: called with `(position of the seed, encoder, objective)` now and then; its value becomes part of the
+            curve. `Recipe(until=Reached(…))` asks it whether to stop.
+        watch_every: steps between calls of `watch`; `until` has its own.
         watch_name: what the watched value is called in the curve.
         progress: called with `(steps done, steps, mean loss)` now and then.
         **settings: fields of `Recipe`.
@@ -111,6 +112,8 @@ def train(
     if len(worlds) != len(chosen):
         raise BadInput(f"`world` holds {len(worlds)} processes for {len(chosen)} seeds. Give one, or one for each.")
     device = _checks.device(device)
+    if how.until is not None and watch is None:
+        raise BadInput("`until` stops when a watched number is high enough, but nothing is watched. Give `watch`.")
     with _interruptible() as interrupted:
         stack = Stack(encoder, objective, chosen, device)
         _refuse_labels(worlds, stack.labels)
@@ -121,13 +124,14 @@ def train(
         stack.refuse_shape(stream.shape)
         adam = make_optimiser(stack.parameters, how, device, stack.linear_weights())
         step = make_step(stack, stream, adam, device, how.precision, how.graph)
-        state = State(stack, stream, adam, steps, _watch_points(steps, watch, watch_every))
+        points = _watch_points(steps, watch, watch_every if how.until is None else how.until.every)
+        state = State(stack, stream, adam, steps, points, how.until)
         settled = (chosen, replace(how, graph=True, together=None), device.type, state.watch_points)
         keeper = Keeper(checkpoint, checkpoint_every, fingerprint(stack, worlds, settled))
         keeper.load_into(state)
         started = time.perf_counter()
         chunk = 1
-        while state.done < steps:
+        while state.done < steps and not state.enough:
             stop = min(steps, stream.block_end(state.done), state.next_watch(), state.done + chunk)
             rates = [how.schedule(i, steps) for i in range(state.done, stop)]
             sharp = None if how.sharpness is None else [how.sharpness(i, steps) for i in range(state.done, stop)]
@@ -137,16 +141,18 @@ def train(
             chunk = max(1, min(64, int(chunk * 2 if now - started < 0.2 else len(rates) / (now - started))))
             state.done = stop
             if watch is not None and stop in state.watch_points:
-                state.watch([watch(i, model) for i, model in enumerate(stack.encoders())])
+                pairs = enumerate(zip(stack.encoders(), stack.objectives(), strict=True))
+                state.watch([watch(i, model, loss) for i, (model, loss) in pairs])
             state.seconds += time.perf_counter() - started
             started = time.perf_counter()
             if progress is not None:
                 progress(stop, steps, float(state.losses[stop - 1].mean()))
-            keeper.keep(state, now=bool(interrupted) or stop == steps)
+            keeper.keep(state, now=bool(interrupted) or stop == steps or state.enough)
             if interrupted:
                 raise KeyboardInterrupt(keeper.hint)
     curves = tuple(state.curve(s, watch_name) for s in range(len(chosen)))
-    return Run(chosen, stack.encoders(), stack.objectives(), curves, steps, state.seconds)
+    state.take_best()
+    return Run(chosen, stack.encoders(), stack.objectives(), curves, state.done, state.seconds)
 
 
 def _refuse_labels(worlds: tuple[Process, ...], rows: int | None) -> None:

@@ -19,6 +19,25 @@ Schedule = Callable[[int, int], float]
 """A factor as a function of `(step, steps)`."""
 
 
+@dataclass(frozen=True)
+class Reached:
+    """Early stopping: a seed has learned enough once the watched number reaches a value.
+
+    A seed keeps the weights with its highest watched number up to then, the earliest of them if several are equal. It
+    stays in its stack until all seeds of the stack have reached the value, and its weights are no longer affected.
+
+    Attributes:
+        value: of the watched number.
+        every: steps between two looks.
+    """
+
+    value: float
+    every: int = 100
+
+    def __post_init__(self) -> None:
+        _checks.settle(self, value=_checks.finite(self.value, "value"), every=_checks.count(self.every, "every"))
+
+
 @dataclass(frozen=True, repr=False)
 class Recipe:
     """How long, how fast and with which arithmetic to train.
@@ -39,6 +58,8 @@ class Recipe:
             scores are float32 in any case.
         graph: on a GPU, record a step as a CUDA graph and replay it; an encoder that looks at values needs False.
         together: how many seeds at most are trained as one program; None takes as many as fit into memory.
+        until: end before the last step, once the watched number is high enough, and keep the best weights seen on the
+            way; None trains all steps and keeps the last weights.
     """
 
     steps: int
@@ -52,6 +73,7 @@ class Recipe:
     precision: str = "float32"
     graph: bool = True
     together: int | None = None
+    until: Reached | None = None
 
     def __post_init__(self) -> None:
         scales = dict(self.lr_scale or ())
@@ -93,6 +115,7 @@ class Settings(TypedDict, total=False):
     precision: str
     graph: bool
     together: int | None
+    until: Reached | None
 
 
 def recipe_of(recipe: Recipe | None, settings: Settings) -> Recipe:
