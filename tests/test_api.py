@@ -29,7 +29,8 @@ PUBLIC = {
     "zhat.training": "train Run Recipe Reached Constant Cosine Plateau Annealed Muon",
     "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Part Paper Against Latents "
     "Factors Decoded Twin Peers Targets Judge Evidence Verdicts Along WordsAgree LayersAgree TargetsRead Model "
-    "pretrained Reading Trained HeadToVectors OffScale HeadOffScale Alike LeastAlike Chance FirstComponents LinearR2 TwoRoads",
+    "pretrained Reading Trained HeadToVectors OffScale HeadOffScale Alike LeastAlike Chance FirstComponents LinearR2 "
+    "TwoRoads",
     "zhat.audit": "audit examine audit_all examine_all gathered audit_models Examined Embeddings embeddings joined "
     "Adapter adapt read_adapter Gate read_gate decode",
     "zhat.papers": "names paper",

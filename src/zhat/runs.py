@@ -189,14 +189,15 @@ def version() -> str:
 
 def _commit() -> str:
     """The commit of the source tree the package runs from; empty for an installed one."""
+    given = os.environ.get("ZHAT_COMMIT", "")  # where a copy of the tree runs on another machine
     here = Path(__file__).resolve().parent
-    if not (here.parent.parent / ".git").exists():
-        return os.environ.get("ZHAT_COMMIT", "")
+    if given or not (here.parent.parent / ".git").exists():
+        return given
     command = ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):
-        return os.environ.get("ZHAT_COMMIT", "")
+        return ""
 
 
 def _curve_lines(curve: Curve) -> str:

@@ -283,6 +283,8 @@ def _row_result(part: Part, row: Row, finished: Records, budget: Budget) -> RowR
         seeds=tuple(r.seed for r in records),
         readings=readings,
         aligned=() if shown is None else tuple((z[0], h[0]) for z, h in zip(shown.z, shown.z_hat, strict=True)),
+        samples=records[0].samples,
+        follows=shown.correlation if shown is not None and records[0].samples else (),
     )
 
 

@@ -25,6 +25,9 @@ class Supervised:
 
     units: tuple[float, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Supervised(units={self.units})" if self.units else "Supervised()"  # as it was before there were units
+
     def __call__(self, h: Tensor, batch: Batch) -> Tensor:
         """The loss of representations `(views, n, d)`; a scalar."""
         if batch.z is None:

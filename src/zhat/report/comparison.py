@@ -279,11 +279,21 @@ def page(result: PartResult) -> str:
             "bracketed": any(r.learned and r.learned.low is not None for r in result.rows),
             "read_so": READ_SO if result.judgement.decoded else "",
             "apart": any(a.apart for a in result.judgement.agreements),
+            "samples": _samples(result),
             "details": [_detail(row, result) for row in result.rows],
             "facts_about": [("training time", f"{result.seconds:.0f} s"), *result.provenance.items()],
             "bibtex": cite(result.paper),
         },
     )
+
+
+def _samples(result: PartResult) -> list[tuple[str, str]]:
+    """Pictures of observations, each once, with the rows that see them."""
+    seen: dict[str, list[str]] = {}
+    for row in result.rows:
+        if row.samples:
+            seen.setdefault(row.samples, []).append(row.name)
+    return [(picture, ", ".join(names)) for picture, names in seen.items()]
 
 
 def _detail(row: RowResult, result: PartResult) -> dict[str, Any]:
@@ -302,6 +312,9 @@ def _detail(row: RowResult, result: PartResult) -> dict[str, Any]:
         truth, estimate = zip(*row.aligned, strict=True)
         said = "First coordinate of the truth against its estimate, on rows the map has not seen."
         charts.append((figures.scatter(truth, estimate, "truth", "estimate", f"seed {row.seeds[0]}"), said))
+    if row.follows:
+        chart = figures.heatmap(row.follows, "coordinate of the representation", "factor")
+        charts.append((chart, f"|Correlation| of every factor with every coordinate, seed {row.seeds[0]}."))
     return {
         "row": row,
         "values": ", ".join(f"{v:.2f}" for v in row.learned.values) if row.learned else "",

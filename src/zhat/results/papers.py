@@ -106,6 +106,8 @@ class RowResult:
         seeds: which.
         readings: further numbers of the row, by name.
         aligned: some held-out rows of the first seed: the first coordinate of the truth, and its estimate.
+        samples: of images, some observations as a picture, one line for each view, as a data URI.
+        follows: of images, |correlation| of each factor with each coordinate of the first seed, `(factors, k)`.
     """
 
     name: str
@@ -120,6 +122,8 @@ class RowResult:
     seeds: tuple[int, ...]
     readings: Mapping[str, Measured] = field(default_factory=dict)
     aligned: tuple[tuple[float, float], ...] = ()
+    samples: str = ""
+    follows: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True)
