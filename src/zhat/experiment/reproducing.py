@@ -90,7 +90,7 @@ def reproduce(
     def result() -> PartResult:
         ready = tuple(r for r in chosen if _has_all(part, r, finished, references=train))
         there = tuple(row for row in chosen if row not in absent)
-        found = _assembled(part, there, ready, finished, budget, where, home, notes)
+        found = _assembled(part, there, ready, finished, budget, where, home, (*notes, *part.notes))
         return replace(found, expected=found.expected + len(absent), absent=said)
 
     for row, records in _run_all(part, tasks, budget, count, home, where, keep_weights, executor, progress):

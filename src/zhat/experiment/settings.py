@@ -115,6 +115,7 @@ class Part:
         judge: what to make of the rows: verdicts beside published numbers, a claim along an axis, agreement of models.
         references: supervised settings that rows name.
         models: names of models that the user gives instead of the trained ones.
+        notes: what a reader of this part should know, besides the notes of the paper.
     """
 
     paper: str
@@ -126,6 +127,7 @@ class Part:
     judge: Judge = Verdicts()
     references: tuple[Row, ...] = ()
     models: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
