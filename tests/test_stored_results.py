@@ -40,7 +40,7 @@ def test_every_number_comes_out_of_the_stored_runs_again(path, unpacked):
     (again,) = reproduce(
         part,
         budget=kept.budget,
-        rows=[row.name for row in kept.rows],
+        rows=[row.name for row in (*kept.rows, *kept.absent)],
         seeds=len(kept.rows[0].seeds),
         out=unpacked,
         train=False,

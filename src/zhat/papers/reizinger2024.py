@@ -269,12 +269,5 @@ PAPER = Paper(
         "Mixing matrices are the best-conditioned of 25,000 each; the official code redraws until a threshold is met.",
         "Tables with N = 1e3 take one step in an epoch: 50,000 in all. N = 1e5 takes 97; whether the paper ran all "
         "4.85 million is not known.",
-        "Table 4, the paper's protocol: codes of factors brought to mean 0 and variance 1, least squares without "
-        "offset on all training images, Pearson correlation on the validation images. Held out: with offset, read "
-        "on the test images. The category is decoded as a number too, so its row is no accuracy.",
-        "Table 4: the official code stops at a validation accuracy above 99.9% and keeps the best checkpoint, as we "
-        "do. It draws an epoch without replacement, we draw images with replacement.",
-        "Table 4: the pixels of dSprites are 0 and 1 here, 0 and 1/255 in the official code. Codes are rounded; the "
-        "official code truncates them, which leaves 138 of the 183 cars.",
     ),
 )
