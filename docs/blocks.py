@@ -70,12 +70,25 @@ def how(result, budget):
     (part,) = (part for part in paper(result.paper).parts if part.label == result.label)
     named = "".join(f" --row {row.name}" for row in result.rows)
     chosen = named if result.expected < len(part.rows) else f" --{part.label.lower()}"
-    chosen += " --data DIR" * (result.paper != "zimmermann2021" and part.label.startswith("Figure 3"))
+    chosen += " --data DIR" * type(part.rows[0].process).__module__.startswith("zhat.datasets")
     return (
         f"{seeds} seed{'s' * (seeds > 1)}, budget {budget}, on {about['device']}, torch {about['torch']}, commit "
         f"{about['commit'].replace('; ', ', ')}. Command: `zhat reproduce {result.paper}{chosen} --seeds "
         f"{seeds} --budget {budget}`; the calls that it was measured in are in results.json."
     )
+
+
+def transitions():
+    """The exponents of natural steps, from benchmarks/transitions.py."""
+    found = json.loads((ROOT / "results" / "zimmermann2021" / "transitions.json").read_text(encoding="utf-8"))
+    lags = dict.fromkeys(name.split(", ")[1] for name in found)
+    factors = dict.fromkeys(name.split(", ")[0] for name in found)
+    rows = ["| factor |" + "".join(f" {lag} later |" for lag in lags), "|---|" + "---|" * len(lags)]
+    for factor in factors:
+        fits = (found[f"{factor}, {lag}"] for lag in lags)
+        rows.append(f"| {factor} |" + "".join(f" {f['value']:.2f} [{f['low']:.2f}, {f['high']:.2f}] |" for f in fits))
+    said = "Exponents with 95% intervals over tracks. Command: `python -m benchmarks.transitions --data DIR`."
+    return "\n".join([*rows, "", said])
 
 
 def swept(part, key="zimmermann2021", readings=()):
@@ -233,7 +246,7 @@ def shuffled():
 PANELS = ("4a", "4b", "5a", "5b", "5c", "5d", "6a", "6b")  # of reizinger2024
 
 MEASURED = (
-    *(("zimmermann2021", part) for part in ("table-1", "table-2", "figure-2")),
+    *(("zimmermann2021", part) for part in ("table-1", "table-2", "table-3", "figure-2")),
     *(("reizinger2024", part) for part in ("table-2", "table-3", "table-5", "table-2p", "table-3p")),
     *(("reizinger2024", f"figure-{panel}") for panel in ("3", "3m", *PANELS)),
     *(
@@ -330,6 +343,8 @@ PAGES = {
     "docs/zimmermann2021.md": {
         "table-1": lambda: compared("table-1"),
         "table-2": lambda: compared("table-2"),
+        "table-3": lambda: compared("table-3"),
+        "transitions": transitions,
         "table-1v": lambda: compared("table-1v"),
         "figure-2": lambda: swept("figure-2"),
         "paper-1": lambda: compared("table-1", "paper"),

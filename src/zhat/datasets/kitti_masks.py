@@ -81,10 +81,14 @@ class KITTIMasks:
         """The same of pedestrians that training never sees; None where training sees all."""
         return replace(self, part="test") if self.part == "train" else None
 
+    def find(self) -> Path:
+        """The folder of the masks; raises `MissingData` where there is none."""
+        return recorded(FOLDER, published="as kitti_peds_v2.pickle in Zenodo record 3931823")
+
     def sample(self, n: int, *, generator: torch.Generator) -> Batch:
         """`n` pairs of frames with their latents, on the generator's device."""
         device = generator.device
-        tracks = _placed(recorded(FOLDER), self.part, device)
+        tracks = _placed(self.find(), self.part, device)
         drawn = torch.randint(len(tracks.anchors), (_checks.count(n, "n"),), generator=generator, device=device)
         step = torch.randint(1, self.longest + 1, (n,), generator=generator, device=device)
         anchor = tracks.anchors[drawn]
@@ -95,7 +99,7 @@ class KITTIMasks:
 
     def transitions(self) -> tuple[Tensor, Tensor]:
         """How the latents change `longest` frames later, `(n, 3)`, and the track of each such step, `(n,)`."""
-        tracks = _placed(recorded(FOLDER), self.part, torch.device("cpu"))
+        tracks = _placed(self.find(), self.part, torch.device("cpu"))
         start = torch.arange(len(tracks.last))
         start = start[start + self.longest <= tracks.last]
         return tracks.latents[start + self.longest] - tracks.latents[start], tracks.last[start]

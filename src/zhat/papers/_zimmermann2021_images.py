@@ -53,11 +53,12 @@ def slow(name: str, title: str, process: KITTIMasks, mean: float, std: float, lr
 NOTES = (
     "Negatives are the anchors of the batch, the anchor itself among them, as in the official code.",
     "The paper's protocol: 10,000 frames that training draws from; noise is put beside the three factors up to ten "
-    "columns, all ten are matched by rank correlation, and the three true ones are averaged. Held out: pedestrians that "
-    "training never sees, matched on half of the frames and read on the others, without noise.",
+    "columns, all ten are matched by rank correlation, and the three true ones are averaged. Held out: pedestrians "
+    "that training never sees, matched on half of the frames and read on the others, without noise.",
     "The masks are rebuilt from the annotations of KITTI MOTS and MOTSChallenge by the published recipe, with the "
     "published number of transitions; equality with the released file could not be checked.",
-    "At budget fast we take 7,000 steps (SlowVAE 5,000) with a rate that falls from 0.001, the paper 300,000 at 0.0001.",
+    "At budget fast we take 7,000 steps with a rate that falls from 0.001 (SlowVAE 5,000 steps, at 0.05 s "
+    "from 0.0003). The paper takes 300,000 at 0.0001.",
     "Supervised: the same encoder with three outputs, trained on the factors themselves and read by the same protocol.",
 )
 
