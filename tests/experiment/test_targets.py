@@ -103,7 +103,7 @@ def record(counts, seed):
 
 
 def judged(judge=JUDGE, budget="fast", **models):
-    """What the judge says of models, each with a string of r (read), w (weakly), s (silent), x (rare) for its targets."""
+    """What the judge says of models, each with r (read), w (weakly), s (silent) or x (rare) for each target."""
     kinds = {"r": READ, "w": WEAK, "s": SILENT, "x": RARE}
     rows = tuple(here.row(name, name, ImageNetX(name)) for name in models)
     records = {
