@@ -91,6 +91,7 @@ def test_a_target_of_one_image_is_refused_before_anything_is_scored(home):
 
 JUDGE = TargetsRead(("a", "b"), ("c",), "t0", ("t1", "t2"), ("t4", "t3", "t2", "t1", "t0"))
 READ, SILENT = Counts(4000, 1000, 300, 900, 250, 750), Counts(4000, 1000, 300, 900, 151, 450)
+WEAK = Counts(4000, 1000, 300, 900, 200, 600)  # found, and not far above chance
 RARE = Counts(4000, 3, 1, 199, 1, 100)
 
 
@@ -102,8 +103,8 @@ def record(counts, seed):
 
 
 def judged(judge=JUDGE, budget="fast", **models):
-    """What the judge says of models, each with a string of r (read), s (silent), x (rare) for its targets."""
-    kinds = {"r": READ, "s": SILENT, "x": RARE}
+    """What the judge says of models, each with r (read), w (weakly), s (silent) or x (rare) for each target."""
+    kinds = {"r": READ, "w": WEAK, "s": SILENT, "x": RARE}
     rows = tuple(here.row(name, name, ImageNetX(name)) for name in models)
     records = {
         name: tuple(record({f"t{i}": kinds[k] for i, k in enumerate(said)}, seed) for seed in range(3))
@@ -119,6 +120,7 @@ def judged(judge=JUDGE, budget="fast", **models):
     [
         ({"a": "rrrss", "b": "rrrss", "c": "srrss"}, [True, True, True, True]),
         ({"a": "rrrss", "b": "srrrs", "c": "srsss"}, [False, True, False, True]),
+        ({"a": "wrrss", "b": "rrrss", "c": "srrss"}, [False, True, True, True]),
         ({"a": "rssss", "b": "rrrss", "c": "srxss"}, [True, True, None, False]),
         ({"a": "rrsxx", "b": "rrrss", "c": "srxxx"}, [True, True, None, None]),
         ({"a": "rrrss", "b": "rrrss", "c": "ssxss"}, [True, False, False, True]),

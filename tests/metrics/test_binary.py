@@ -21,11 +21,12 @@ def rows(n=400, k=30, share=0.2, strength=0.0, seed=0):
     return x, y
 
 
-def test_the_papers_protocol_equals_a_plain_loop():
+@pytest.mark.parametrize("rare", [True, False])
+def test_the_papers_protocol_equals_a_plain_loop(rare):
     x, y = rows(strength=1.5)
     x[:, 5] -= 3.0  # a mean below 0
     x[:, 6] = 1.0  # constant
-    y = y[:, 0]
+    y = y[:, 0] == rare
     for seed in (0, 3):
         kept = x[:, x.mean(0) > 0]
         kept = kept[:, kept.std(0) > 0]
