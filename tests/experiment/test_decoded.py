@@ -180,7 +180,7 @@ TABLE = Part(
 def test_rows_show_their_factor_and_rows_without_data_are_not_measured(tmp_path):
     part = replace(TABLE, notes=("of this part",))
     table = list(reproduce(part, budget="short", out=tmp_path, notes=("of the paper",)))[-1]
-    assert table.notes == ("of the paper", "of this part")
+    assert table.notes == ("of this part",)
     assert [r.name for r in table.rows] == ["T9.1", "T9.2"]
     assert table.expected == 4
     cell = table.rows[1].learned

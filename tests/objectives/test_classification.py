@@ -173,4 +173,5 @@ def test_the_loss_is_the_cross_entropy_of_the_logits(bias, unit):
         torch.nn.init.normal_(objective.offsets, generator=generator)
     h, label = torch.randn(9, 4, generator=generator), torch.randint(6, (9,), generator=generator)
     expected = torch.nn.functional.cross_entropy(objective.logits(h), label)
-    assert float(objective(h[None], Batch(x=h[None], label=label))) == pytest.approx(float(expected), abs=1e-5)
+    loss = objective(h[None], Batch(x=h[None], label=label))
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-5)

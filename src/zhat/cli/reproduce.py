@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from zhat.cli.door import app, door
-from zhat.errors import BadInput, MissingExtra, NothingFinished, RunFailed, UnknownName
+from zhat.errors import BadInput, MissingData, MissingExtra, NothingFinished, RunFailed, UnknownName
 
 
 @app.command()
@@ -71,7 +71,7 @@ def reproduce(
         raise BadInput("--no-resume trains rows again, and --no-train trains none. Give one of them.")
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     console = Console()
-    empty: list[NothingFinished] = []
+    empty: list[NothingFinished | MissingData] = []
     for part in parts:
         rows = tuple(r.name for r in part.rows if not row or r.name in row)
         needed = part.needed(tuple(part.row(name) for name in rows))
@@ -100,7 +100,7 @@ def reproduce(
                 ):
                     growing.grown(result)
                     files = write_comparison(result, folder)
-        except NothingFinished as nothing:
+        except (NothingFinished, MissingData) as nothing:
             empty.append(nothing)
             continue
         assert result is not None, "a table has at least one row"

@@ -23,7 +23,6 @@ __all__ = [
     "CIFAR10",
     "Patches",
     "KITTIMasks",
-    "ImageNetX",
     "KnownFactors",
     "DSprites",
     "Shapes3D",
@@ -31,4 +30,5 @@ __all__ = [
     "Cars3D",
     "SmallNORB",
     "COIL20",
+    "ImageNetX",
 ]
