@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy.stats import spearmanr
 from torch import nn
 
 from zhat import runs
@@ -104,7 +105,8 @@ def test_of_many_word_models_the_two_of_lowest_loss_are_judged(order):
     assert every.mean < 0.9
     assert found.holds
     assert found.claim.startswith("mean CCA of words: 1.000 for words (the two lowest losses; all 3 pairs: 0.")
-    assert "the distance between probabilities -" in found.claim
+    rank = spearmanr(every.values, every.apart).statistic
+    assert f"rank correlation with the distance between probabilities {rank:.2f})" in found.claim
     assert found.claim.endswith(". At least 0.95 is asked of words")
     assert len(every.apart) == 3
     assert lowest.apart == every.apart[:1]

@@ -151,7 +151,7 @@ class Along:
             second = tuple(row.readings[self.second].mean / 100 for row in evidence.rows)
         else:
             finished = (evidence.part.row(row.name) for row in evidence.rows)
-            second = tuple(float(f"{self.second(row):.12g}") for row in finished)  # sums depend on the threads
+            second = tuple(float(f"{self.second(row):.6g}") for row in finished)  # draws are float32
         axis = Axis(self.name, x, self.mark, self.mark_name, second, self.second_name)
         partial = "" if len(x) == len(self.x) else "not all points are finished"
         if partial or evidence.open:
