@@ -1,11 +1,12 @@
 import tracemalloc
+from types import SimpleNamespace
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zhat.kernels import pairwise_logsumexp, reference, streamed
+from zhat.kernels import pairwise, pairwise_logsumexp, reference, streamed
 
 POWERS = [None, 1.0, 1.5, 2.0, 3.0]
 
@@ -127,3 +128,36 @@ def test_memory_is_linear_in_the_rows(generator):
         streamed.forward(points.detach()[None], points.detach()[None], 3.0, 1.0, False)
     tracemalloc.stop()
     assert max(sizes) <= 2**18 + 3000
+
+
+@pytest.mark.parametrize(("width", "chosen"), [(10, "fused"), (64, "fused"), (65, "streamed"), (513, "streamed")])
+def test_wide_rows_on_a_gpu_go_through_matrix_products(width, chosen):
+    pytest.importorskip("triton")
+    rows = SimpleNamespace(is_cuda=True, dtype=torch.float32, shape=(1, 2, width))
+    assert pairwise._implementation(rows).__name__ == f"zhat.kernels.{chosen}"
+
+
+def test_the_precision_of_the_encoder_does_not_reach_the_loss(monkeypatch):
+    seen = []
+    monkeypatch.setattr(streamed, "_blocks", lambda rows, keys: seen.append(torch.get_float32_matmul_precision()) or [])
+    x = torch.rand(1, 4, 3)
+    torch.set_float32_matmul_precision("high")
+    try:
+        streamed.forward(x, x, None, 1.0, False)
+        after = torch.get_float32_matmul_precision()
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert seen == ["highest"]
+    assert after == "high"
+
+
+@pytest.mark.gpu
+def test_a_classifier_of_wide_features_trains_on_a_gpu():
+    x = torch.randn(4096, 513, device="cuda", requires_grad=True)
+    head = torch.randn(3, 513, device="cuda", requires_grad=True)
+    wanted = torch.logsumexp(x.double() @ head.double().T, 1)
+    found = pairwise_logsumexp(x, head, power=None, scale=1.0)
+    assert relative(found.double(), wanted) < 1e-6
+    exact = torch.autograd.grad(wanted.sum(), (x, head))
+    for ours, truth in zip(torch.autograd.grad(found.sum(), (x, head)), exact, strict=True):
+        assert relative(ours, truth) < 1e-5

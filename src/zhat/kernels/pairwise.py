@@ -46,9 +46,12 @@ def pairwise_logsumexp(
 How = tuple[float | None, float, bool]
 
 
+WIDEST = 64  # coordinates that a Triton kernel holds one by one; compiling hundreds of them takes longer than training
+
+
 def _implementation(x: Tensor) -> Any:
-    """The Triton kernels for float32 on a GPU, blocks of rows in plain torch everywhere else; both are exact."""
-    if x.is_cuda and x.dtype == torch.float32 and find_spec("triton") is not None:
+    """The Triton kernels for float32 rows of up to 64 coordinates on a GPU, blocks of rows in plain torch otherwise."""
+    if x.is_cuda and x.dtype == torch.float32 and x.shape[-1] <= WIDEST and find_spec("triton") is not None:
         from zhat.kernels import fused
 
         return fused

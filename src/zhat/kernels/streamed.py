@@ -6,6 +6,9 @@ to stay in a processor's cache. Dot products and squares are matrix products; ot
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
 
@@ -13,6 +16,19 @@ Side = tuple[Tensor, Tensor]
 """A side's log-sum-exp and the gradient that arrives at it, each `(stack, rows)`."""
 
 
+@contextmanager
+def _exact() -> Iterator[None]:
+    """Matrix products in the precision of their inputs, whatever the encoder around them computes in."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with torch.autocast("cuda", enabled=False):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@_exact()
 def forward(x: Tensor, y: Tensor, power: float | None, scale: float, skip_diagonal: bool) -> Tensor:
     """Row-wise log-sum-exp of the similarities, `(stack, n, d), (stack, m, d) -> (stack, n)`."""
     out = x.new_empty(x.shape[:-1])
@@ -23,6 +39,7 @@ def forward(x: Tensor, y: Tensor, power: float | None, scale: float, skip_diagon
     return out
 
 
+@_exact()
 def pull(
     x: Tensor,
     y: Tensor,

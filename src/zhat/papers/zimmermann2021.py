@@ -329,7 +329,7 @@ FIGURE_2 = Part(
 PAPER = Paper(
     key="zimmermann2021",
     title="Contrastive Learning Inverts the Data Generating Process",
-    parts=(TABLE_1, TABLE_2, TABLE_1_VARIANT, FIGURE_2, images.TABLE_3),
+    parts=(TABLE_1, TABLE_2, TABLE_1_VARIANT, FIGURE_2, images.TABLE_3, images.TABLE_3_PAST),
     notes=(
         "Negatives are the anchors of the batch, the anchor itself among them, as in the official code.",
         "Mixing matrices are the best-conditioned of 25,000 each; the official code redraws until a threshold is met.",
