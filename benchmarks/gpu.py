@@ -1,6 +1,7 @@
 """The training step on a GPU: correctness first, then milliseconds, bytes and the floor they are measured against.
 
     python -m benchmarks.gpu [--no-check] [--tiles] [--out FILE]
+    python -m benchmarks.gpu --against results/zimmermann2021/gpu.json      # whole steps in bf16, beside an earlier run
 
 B = 6144, d = 10, five seeds stacked, the papers' encoder; then batch normalisation, by our kernels and by torch. Prints
 a table; --tiles also times tile shapes. The check compiles some forty kernels, half a minute; tests/kernels checks more
@@ -276,12 +277,31 @@ def floor(power, ceiling):
     return 1e3 * (products + BATCH**2 * per_pair / (132 * 128 * 1.755e9))
 
 
+def beside(earlier):
+    """Whole steps in bf16, all seeds, and their ratio to those of an earlier run."""
+    out = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "steps": {}}
+    for name, power in POWERS.items():
+        before = earlier["steps"][name]["bf16"]
+        now, _ = step_time(power, "bf16")
+        out["steps"][name] = {"bf16": now, "earlier": before, "ratio": now / before}
+        print(f"  {name:5} {now:.3f} ms per seed, earlier {before:.3f}, ratio {now / before:.3f}", flush=True)
+    return out
+
+
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--against", help="JSON of an earlier run; only whole steps in bf16 are timed")
     parser.add_argument("--tiles", action="store_true")
     parser.add_argument("--no-check", action="store_true")
     parser.add_argument("--out")
     arguments = parser.parse_args()
+    if arguments.against:
+        with open(arguments.against) as file:
+            out = beside(json.load(file))
+        if arguments.out:
+            with open(arguments.out, "w") as file:
+                json.dump(out, file, indent=1)
+        return
     out = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
     print(out["device"], "torch", out["torch"])
     print("largest relative errors against float64:")

@@ -57,11 +57,8 @@ SETTINGS = (
     Setting(longest=5, bounds=10.0),
     Setting(longest=1, bounds=10.0, power=2.0),
     Setting(dim=40, longest=20),
-    Setting(longest=5, pairs=512, steps=5_000),
-    Setting(dim=40, longest=5, pairs=512, steps=5_000),
-    Setting(dim=40, longest=20, pairs=512, steps=5_000),
-    Setting(dim=40, longest=50, pairs=512, steps=5_000),
-    Setting(dim=100, longest=20, pairs=512, steps=5_000),
+    *(Setting(dim=d, longest=t, pairs=512, steps=5_000) for d, t in ((40, 20), (10, 20), (40, 50), (100, 20), (40, 5))),
+    Setting(pairs=512, steps=5_000),
 )
 
 
