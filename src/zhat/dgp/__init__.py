@@ -1,5 +1,6 @@
 """The world: spaces, distributions, mixings and processes that draw latents and show observations."""
 
+from zhat.dgp.augmenting import CropAndColour
 from zhat.dgp.batch import Batch, encoder_input
 from zhat.dgp.clusters import Clusters
 from zhat.dgp.conditionals import Around, Conditional, VonMisesFisher
@@ -9,6 +10,7 @@ from zhat.dgp.pairs import Pairs
 from zhat.dgp.process import Process, reseeded
 from zhat.dgp.sectors import Sectors
 from zhat.dgp.spaces import Box, Product, Real, Space, Sphere
+from zhat.dgp.stored import Copies, Neighbours, Stored
 
 __all__ = [
     "Space",
@@ -39,4 +41,8 @@ __all__ = [
     "Pairs",
     "Clusters",
     "Sectors",
+    "Stored",
+    "Neighbours",
+    "Copies",
+    "CropAndColour",
 ]

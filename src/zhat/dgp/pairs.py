@@ -71,6 +71,12 @@ class Pairs:
         """The mixing of this world, with its inverse."""
         return built(self.mixing, self.marginal.space.dim, self.seed)  # type: ignore[arg-type] # a value: it hashes
 
+    def find(self) -> None:
+        """Raise `MissingData` where the mixing reads recorded data that is not there."""
+        asked = getattr(self.mixing, "find", None)
+        if asked is not None:
+            asked()
+
     def observe(self, z: Tensor) -> Tensor:
         """x = g(z), `(…, d) -> (…, m)`."""
         return self.mixer(z)
