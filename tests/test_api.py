@@ -15,7 +15,9 @@ PUBLIC = {
     "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Process reseeded "
     "Batch encoder_input Pairs Clusters Sectors Stored Neighbours Copies CropAndColour",
     "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented recorded Corpus Windows CentreWords CIFAR10 "
-    "Patches KITTIMasks KnownFactors DSprites Shapes3D MPI3D Cars3D SmallNORB COIL20 ImageNetX",
+    "Patches KITTIMasks KnownFactors DSprites Shapes3D MPI3D Cars3D SmallNORB COIL20 DrawnSprites "
+    "ImageNetX",
+    "zhat.scenes": "Sprites",
     "zhat.encoders": "mlp residual_mlp Residual conv resnet18 deconv Posterior output OntoBox OntoSphere Pair "
     "Towers ContextSum GPT",
     "zhat.objectives": "Objective InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised SlowVAE "

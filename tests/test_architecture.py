@@ -18,7 +18,7 @@ DRAWING = (
     ("experiment", "audit"),
     ("training", "theory", "runs"),
     ("encoders", "objectives", "metrics", "datasets"),
-    ("dgp", "kernels", "files"),
+    ("dgp", "kernels", "files", "scenes"),
     ("results", "randomness", "citing"),
     ("_checks", "_files"),
     ("equivalence", "errors", "fresh", "_version"),

@@ -1,0 +1,5 @@
+"""Scenes: mixings that draw pictures of latents."""
+
+from zhat.scenes.sprites import Sprites
+
+__all__ = ["Sprites"]
