@@ -3,7 +3,6 @@
 from zhat.datasets.arrays import Arrays, Augmented, GivenPairs, NextRow, SameLabel
 from zhat.datasets.cifar10 import CIFAR10
 from zhat.datasets.dislib import COIL20, MPI3D, Cars3D, DSprites, Shapes3D, SmallNORB
-from zhat.datasets.drawn import DrawnSprites
 from zhat.datasets.imagenet_x import ImageNetX
 from zhat.datasets.kitti_masks import KITTIMasks
 from zhat.datasets.known_factors import KnownFactors
@@ -31,6 +30,5 @@ __all__ = [
     "Cars3D",
     "SmallNORB",
     "COIL20",
-    "DrawnSprites",
     "ImageNetX",
 ]

@@ -1,5 +1,6 @@
 """Scenes: mixings that draw pictures of latents."""
 
+from zhat.scenes.grid import SpriteGrid
 from zhat.scenes.sprites import Sprites
 
-__all__ = ["Sprites"]
+__all__ = ["Sprites", "SpriteGrid"]

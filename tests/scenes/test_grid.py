@@ -2,11 +2,11 @@
 
 import torch
 
-from zhat.datasets import DrawnSprites, KnownFactors
-from zhat.scenes import Sprites
+from zhat.datasets import KnownFactors
+from zhat.scenes import SpriteGrid, Sprites
 from zhat.testing import check_process
 
-SMALL = DrawnSprites(every_orientation=13, every_place=11)
+SMALL = SpriteGrid(every_orientation=13, every_place=11)
 
 
 def test_the_grid_holds_every_combination_once():

@@ -20,7 +20,7 @@ TURN = 39.0  # of 40 angles from 0 to 2π, both ends included
 
 
 @dataclass(frozen=True)
-class DrawnSprites:
+class SpriteGrid:
     """A stand-in for dSprites: pictures of the same grid of factors, drawn by the formulas of `zhat.scenes.Sprites`.
 
     The codes are those of dSprites: 6 scales, 40 orientations, 32 places each way. 99.99% of the points of the real
