@@ -1,0 +1,6 @@
+"""Rendered worlds: scenes that draw pictures from latents, as mixings of a process."""
+
+from zhat.scenes.meshes import Mesh
+from zhat.scenes.objects import Jug, StillLife, Teapot
+
+__all__ = ["StillLife", "Jug", "Teapot", "Mesh"]
