@@ -9,14 +9,14 @@ import pytest
 import zhat
 
 PUBLIC = {
-    "zhat": "__version__ dgp datasets encoders objectives train IdentifiableEncoder Fresh Progress metrics Equivalence "
+    "zhat": "__version__ dgp datasets scenes encoders objectives train IdentifiableEncoder Fresh Progress metrics Equivalence "
     "equivalence theory score consistency audit decode runs report testing cite",
     "zhat.dgp": "Space Real Sphere Box Product Distribution Uniform Normal Laplace GeneralizedNormal Conditional "
-    "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Process reseeded "
+    "Around VonMisesFisher Mixing Mixer Layers InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Process reseeded "
     "Batch encoder_input Pairs Clusters Sectors Stored Neighbours Copies CropAndColour",
     "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented recorded Corpus Windows CentreWords CIFAR10 "
     "Patches KITTIMasks KnownFactors DSprites Shapes3D MPI3D Cars3D SmallNORB COIL20 ImageNetX",
-    "zhat.scenes": "Sprites SpriteGrid",
+    "zhat.scenes": "StillLife Jug Teapot Mesh Sprites SpriteGrid",
     "zhat.encoders": "mlp residual_mlp Residual conv resnet18 deconv Posterior output OntoBox OntoSphere Pair "
     "Towers ContextSum GPT",
     "zhat.objectives": "Objective InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised SlowVAE "

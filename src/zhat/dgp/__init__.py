@@ -5,7 +5,7 @@ from zhat.dgp.batch import Batch, encoder_input
 from zhat.dgp.clusters import Clusters
 from zhat.dgp.conditionals import Around, Conditional, VonMisesFisher
 from zhat.dgp.marginals import Distribution, GeneralizedNormal, Laplace, Normal, Uniform
-from zhat.dgp.mixing import AtMost, BestOf, Embedding, InvertibleMLP, Linear, Mixer, Mixing, Orthogonal
+from zhat.dgp.mixing import AtMost, BestOf, Embedding, InvertibleMLP, Layers, Linear, Mixer, Mixing, Orthogonal
 from zhat.dgp.pairs import Pairs
 from zhat.dgp.process import Process, reseeded
 from zhat.dgp.sectors import Sectors
@@ -28,6 +28,7 @@ __all__ = [
     "VonMisesFisher",
     "Mixing",
     "Mixer",
+    "Layers",
     "InvertibleMLP",
     "Linear",
     "Orthogonal",
