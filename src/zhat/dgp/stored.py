@@ -32,6 +32,8 @@ Augment = Callable[[Tensor, torch.Generator], Tensor]
 class Album:
     """Latents of a fixed number of rows, and their observations, each made when it is first asked for and then kept.
 
+    On a GPU all are made with the first.
+
     Args:
         latents: `(n, d)`, on the device where observations are to lie.
         observe: makes observations of latents, `(rows, d) -> (rows, …)`.
@@ -39,9 +41,7 @@ class Album:
 
     def __init__(self, latents: Tensor, observe: Callable[[Tensor], Tensor]) -> None:
         self.latents, self._observe = latents, observe
-        probe = observe(latents[:1])
-        # Memory that is never written takes no room on a CPU, so a large album of which little is asked is cheap.
-        self._kept = torch.empty((len(latents), *probe.shape[1:]), dtype=probe.dtype, device=latents.device)
+        self._kept: Tensor | None = None
         self._made = torch.zeros(len(latents), dtype=torch.bool, device=latents.device)
         self._whole = False
         self._squares = latents.square().sum(1)
@@ -51,9 +51,15 @@ class Album:
 
     def __getitem__(self, places: Tensor) -> Tensor:
         """The observations at some places, `(…) -> (…, *shape)`."""
+        if self._kept is None:
+            # Memory that is never written takes no room on a CPU, so a large album of which little is asked is cheap.
+            probe = self._observe(self.latents[:1])
+            self._kept = probe.new_empty((len(self), *probe.shape[1:]))
         if not self._whole:
             asked = torch.zeros_like(self._made)
             asked[places.flatten()] = True
+            if asked.is_cuda:
+                asked.fill_(True)  # seconds for all of them, and nobody has to wait for an answer again
             for some in (asked & ~self._made).nonzero()[:, 0].split(MADE):
                 self._kept[some] = self._observe(self.latents[some])
                 self._made[some] = True
@@ -148,6 +154,12 @@ class Stored:
         """The rows of the test; None unless this is the part that is trained on."""
         return replace(self, part="test") if self.part == "train" else None
 
+    @property
+    def rows_at_once(self) -> int | None:
+        """How many rows should be drawn together at most; None if the mixing is cheap."""
+        most: int | None = getattr(self.world, "rows_at_once", None)
+        return most
+
     def find(self) -> None:
         """Raise `MissingData` where the mixing reads recorded data that is not there."""
         self.world.find()
@@ -204,6 +216,11 @@ class Neighbours:
         """Single rows of the test."""
         return self.stored.held_out
 
+    @property
+    def rows_at_once(self) -> int | None:
+        """How many rows should be drawn together at most; None if the mixing is cheap."""
+        return self.stored.rows_at_once
+
     def find(self) -> None:
         """Raise `MissingData` where the mixing reads recorded data that is not there."""
         self.stored.find()
@@ -258,6 +275,12 @@ class Copies:
     def held_out(self) -> Process | None:
         """Rows as they are, that training never draws, if the process has some."""
         return getattr(self.of, "held_out", None)
+
+    @property
+    def rows_at_once(self) -> int | None:
+        """How many rows should be drawn together at most, if the process says so."""
+        most: int | None = getattr(self.of, "rows_at_once", None)
+        return most
 
     def find(self) -> None:
         """Raise `MissingData` where recorded data is not there."""

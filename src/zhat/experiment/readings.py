@@ -189,7 +189,7 @@ class Shortest:
         guess = mean + (x[half:] - x[:half].mean(0)) @ fit.T @ weight
         truth = z[half:]
         each = 1 - (truth - guess).square().sum(0) / (truth - truth.mean(0)).square().sum(0)
-        return float(each.mean()), ours(*replace(trained, encoder=Raw()).represented(n, 99)).value
+        return float(each.mean()), ours(*replace(trained, encoder=Raw()).represented(n, 0)).value
 
 
 def taken(readings: tuple[Reading, ...], trained: Trained) -> dict[str, tuple[float, float]]:
