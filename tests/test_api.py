@@ -9,13 +9,14 @@ import pytest
 import zhat
 
 PUBLIC = {
-    "zhat": "__version__ dgp datasets encoders objectives train IdentifiableEncoder Fresh Progress metrics Equivalence "
-    "equivalence theory score consistency audit decode runs report testing cite",
+    "zhat": "__version__ dgp datasets scenes encoders objectives train IdentifiableEncoder Fresh Progress metrics "
+    "Equivalence equivalence theory score consistency audit decode runs report testing cite",
     "zhat.dgp": "Space Real Sphere Box Product Distribution Uniform Normal Laplace GeneralizedNormal Conditional "
-    "Around VonMisesFisher Mixing Mixer InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Process reseeded "
-    "Batch encoder_input Pairs Clusters Sectors",
+    "Around VonMisesFisher Mixing Mixer Layers InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Process "
+    "reseeded Batch encoder_input Pairs Clusters Sectors Stored Neighbours Copies CropAndColour",
     "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented recorded Corpus Windows CentreWords CIFAR10 "
     "Patches KITTIMasks KnownFactors DSprites Shapes3D MPI3D Cars3D SmallNORB COIL20 ImageNetX",
+    "zhat.scenes": "StillLife Jug Teapot Mesh Sprites SpriteGrid",
     "zhat.encoders": "mlp residual_mlp Residual conv resnet18 deconv Posterior output OntoBox OntoSphere Pair "
     "Towers ContextSum GPT",
     "zhat.objectives": "Objective InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised SlowVAE "
@@ -29,8 +30,8 @@ PUBLIC = {
     "zhat.training": "train Run Recipe Reached Constant Cosine Plateau Annealed Muon",
     "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Part Paper Against Latents "
     "Factors Decoded Twin Peers Targets Judge Evidence Verdicts Along WordsAgree LayersAgree TargetsRead Model "
-    "pretrained Reading Trained HeadToVectors OffScale HeadOffScale Alike LeastAlike Chance FirstComponents LinearR2 "
-    "TwoRoads",
+    "pretrained Reading Trained HeadToVectors OffScale HeadOffScale Also Shortest Alike LeastAlike "
+    "Chance FirstComponents LinearR2 TwoRoads",
     "zhat.audit": "audit examine audit_all examine_all gathered audit_models Examined Embeddings embeddings joined "
     "Adapter adapt read_adapter Gate read_gate decode",
     "zhat.papers": "names paper",

@@ -16,7 +16,7 @@ DRAWING = (
     ("testing", "report", "progress"),
     ("papers", "decoding"),
     ("experiment", "audit"),
-    ("training", "theory", "runs"),
+    ("training", "theory", "scenes", "runs"),
     ("encoders", "objectives", "metrics", "datasets"),
     ("dgp", "kernels", "files"),
     ("results", "randomness", "citing"),

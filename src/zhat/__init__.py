@@ -4,8 +4,8 @@ The rooms, in the order of the sentence "a world draws latents z and shows obser
 representation h; a judge says up to which class of maps h recovers z; a record keeps what was predicted, published and
 measured":
 
-`zhat.dgp` · `zhat.encoders` · `zhat.objectives` · `zhat.train` · `zhat.metrics` · `zhat.theory` · `zhat.score` ·
-`zhat.audit` · `zhat.decode` · `zhat.runs` · `zhat.report`
+`zhat.dgp` · `zhat.scenes` · `zhat.encoders` · `zhat.objectives` · `zhat.train` · `zhat.metrics` · `zhat.theory` ·
+`zhat.score` · `zhat.audit` · `zhat.decode` · `zhat.runs` · `zhat.report`
 
 Rooms load when they are first used, so that `import zhat` costs nothing.
 """
@@ -18,7 +18,20 @@ from typing import TYPE_CHECKING, Any
 from zhat._version import __version__
 
 if TYPE_CHECKING:
-    from zhat import audit, datasets, dgp, encoders, equivalence, metrics, objectives, report, runs, testing, theory
+    from zhat import (
+        audit,
+        datasets,
+        dgp,
+        encoders,
+        equivalence,
+        metrics,
+        objectives,
+        report,
+        runs,
+        scenes,
+        testing,
+        theory,
+    )
     from zhat.citing import cite
     from zhat.decoding import decode
     from zhat.equivalence import Equivalence
@@ -33,6 +46,7 @@ __all__ = [
     "__version__",
     "dgp",
     "datasets",
+    "scenes",
     "encoders",
     "objectives",
     "train",

@@ -1,10 +1,24 @@
 import pytest
 import torch
 
-from zhat.dgp import Clusters, Orthogonal, Sphere, Uniform, VonMisesFisher
-from zhat.equivalence import AFFINE, LINEAR
+from zhat.dgp import (
+    Around,
+    Batch,
+    Box,
+    Clusters,
+    Neighbours,
+    Normal,
+    Orthogonal,
+    Pairs,
+    Sphere,
+    Stored,
+    Uniform,
+    VonMisesFisher,
+)
+from zhat.equivalence import AFFINE, LINEAR, SCALED_PERMUTATION
 from zhat.errors import BadInput
-from zhat.experiment import HeadOffScale, HeadToVectors, OffScale, Trained
+from zhat.experiment import Also, HeadOffScale, HeadToVectors, Latents, OffScale, Shortest, Trained
+from zhat.metrics import Recovery, pearson
 from zhat.objectives import InfoNCE, InstanceDiscrimination
 
 WORLD = Clusters(Uniform(Sphere(4)), VonMisesFisher(10.0), Orthogonal(), classes=40, instances=200)
@@ -79,3 +93,79 @@ def test_a_rotated_head_is_on_scale_and_a_stretched_one_is_not():
 def test_without_a_head_there_is_nothing_to_read():
     with pytest.raises(BadInput, match="compares the rows of a head with cluster vectors"):
         HeadToVectors()(Trained(torch.nn.Identity(), InfoNCE(), WORLD, 100, "cpu"))
+
+
+MCC = Recovery(SCALED_PERMUTATION, agree=pearson, holdout=0, shift=True)
+
+
+class Counting(torch.nn.Module):
+    """The observations, normalised by batch; counts the rows it has seen."""
+
+    def __init__(self, dim):
+        super().__init__()
+        self.norm, self.rows = torch.nn.BatchNorm1d(dim, affine=False), []
+
+    def forward(self, x):
+        self.rows.append(len(x))
+        return self.norm(x)
+
+
+def stored(dim=3, mixing=None):
+    box = Box(dim)
+    pairs = Pairs(Uniform(box), Around(Normal(box, 0.1)), mixing or Orthogonal())
+    return Neighbours(Stored(pairs, rows=400, test_rows=300))
+
+
+def test_another_measure_reads_the_rows_of_the_score():
+    found = Trained(torch.nn.Identity(), None, stored(), 256, "cpu")
+    by_paper, ours = Also(MCC)(found)
+    z, x = found.represented(256, 100)
+    assert by_paper == pytest.approx(MCC(z, x).value)
+    assert ours == pytest.approx(MCC.held_out(*found.represented(512, 99)).value)
+
+
+def test_readings_of_the_same_rows_are_represented_once():
+    encoder = Counting(3).eval()
+    found = Trained(encoder, None, stored(), 256, "cpu")
+    for measure in (MCC, Recovery(AFFINE), MCC):
+        Also(measure)(found)
+    assert encoder.rows == [256, 512]
+
+
+def test_seen_rows_are_those_that_training_draws_from():
+    world = stored()
+    found = Trained(torch.nn.Identity(), None, world, 256, "cpu")
+    assert isinstance(Also(MCC, Latents(seen=True))(found), float)
+    rows, _ = found.represented(256, 100, seen=True)
+    kept = world.stored.album(torch.device("cpu")).latents
+    assert (rows[:, None] == kept).all(-1).any(1).all()
+    others, _ = found.represented(256, 100)
+    assert not (others[:, None] == kept).all(-1).any()
+
+
+def test_batch_statistics_are_those_of_the_rows_that_are_scored():
+    encoder = Counting(3).eval()
+    found = Trained(encoder, None, stored(), 256, "cpu")
+    _, h = found.represented(256, 100, batch=64)
+    assert h.reshape(4, 64, 3).mean(1).abs().max() < 1e-4
+    _, plain = found.represented(256, 100)
+    assert plain.mean().abs() > 0.01
+
+
+def test_the_shortest_map_is_scikit_learns_where_columns_outnumber_rows():
+    from sklearn.linear_model import LinearRegression
+    from sklearn.metrics import r2_score
+
+    ways = torch.randn(3, 300, generator=torch.Generator().manual_seed(0))
+
+    class Bent:
+        views, seed = 1, 0
+
+        def sample(self, n, *, generator):
+            z = torch.rand(1, n, 3, generator=generator)
+            return Batch(x=(3 * z @ ways).sin(), z=z)
+
+    found = Trained(torch.nn.Identity(), None, Bent(), 200, "cpu")
+    z, x = (side.double().numpy() for side in found.represented(200, 100))
+    fit = LinearRegression().fit(x[:100], z[:100])
+    assert Shortest()(found)[0] == pytest.approx(r2_score(z[100:], fit.predict(x[100:])), abs=1e-4)

@@ -147,6 +147,14 @@ def parity(trained):
     return 0.5, 0.25
 
 
+def test_where_the_paper_shows_a_low_number_a_lower_one_of_ours_is_no_miss(tmp_path):
+    low = {"verdict": Published(60.0, 1.0), "failure": Published(60.0, 1.0), "beaten": Published(40.0, 1.0)}
+    readings = tuple(Reading(name, parity, p, failure=name != "verdict") for name, p in low.items())
+    found = last(replace(TABLE, rows=(replace(ROW, name="T9.1", readings=readings),), references=()), out=tmp_path)
+    said = {name: reading.verdict for name, reading in found.rows[0].readings.items()}
+    assert said == {"verdict": "missed", "failure": "reproduced", "beaten": "missed"}
+
+
 def test_rows_may_share_a_training_and_carry_further_numbers(tmp_path):
     readings = (
         Reading("share", parity, Published(50.0, 0.0)),

@@ -46,6 +46,17 @@ def test_representing_leaves_the_mode_of_the_encoder_alone():
     assert torch.equal(encoder[0].running_mean, before)
 
 
+def test_with_a_batch_rows_are_normalised_by_the_statistics_of_their_batch():
+    encoder = torch.nn.Sequential(torch.nn.BatchNorm1d(3, affine=False)).eval()
+    x = torch.randn(60, 3, generator=torch.Generator().manual_seed(0)) + 5
+    h = represent(encoder, x, batch=20)
+    assert h.reshape(3, 20, 3).mean(1).abs().max() < 1e-5
+    assert represent(encoder, x).mean() > 4  # gathered statistics: none yet
+    assert not encoder.training
+    assert torch.equal(encoder[0].running_mean, torch.zeros(3))
+    assert encoder[0].num_batches_tracked == 0
+
+
 def test_the_papers_score_is_the_mean_over_batches_of_fresh_rows():
     class Bent(torch.nn.Module):
         def forward(self, x):

@@ -21,6 +21,7 @@ KINDS = {  # a kind is what a room exports from some of its modules; all of them
     "mixings": ("zhat.dgp", ("mixing",)),
     "processes": ("zhat.dgp", ("pairs", "clusters", "sectors")),
     "datasets": ("zhat.datasets", ()),
+    "scenes": ("zhat.scenes", ("objects",)),
     "encoders": ("zhat.encoders", ()),
     "objectives": ("zhat.objectives", ()),
     "metrics": ("zhat.metrics", ()),
@@ -121,7 +122,7 @@ def _list_paper(paper: Any, device: str, console: Console) -> None:
     seeds = ", ".join(f"{b.name} {b.seeds}" for b in paper.parts[0].rows[0].budgets)
     console.print(
         f"Training time on {where}, one seed's measured step times the seeds of the budget ({seeds});\n"
-        "seeds that share a GPU take less. – : recorded data that is not here, or a network too large to try on a CPU.",
+        "seeds that share a GPU take less. – : recorded data that is not here, or a network or pictures too dear for a CPU.",
         style="dim",
         highlight=False,
     )
@@ -143,8 +144,9 @@ def _step_time(row: Any, budget: Any, where: str) -> float | None:
     from zhat.experiment import seconds_per_step
     from zhat.experiment.running import parameters
 
-    size = parameters(row)
-    if where == "cpu" and (size > 2**26 or size * budget.recipe.batch > 2**34):
+    size, batch = parameters(row), budget.recipe.batch
+    dear = getattr(row.process, "rows_at_once", None) or batch
+    if where == "cpu" and (size > 2**26 or size * batch > 2**34 or batch > dear):
         return None
     try:
         return seconds_per_step(row, budget, seeds=1, device=where)

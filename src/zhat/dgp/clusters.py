@@ -180,7 +180,7 @@ class Clusters:
 
     @property
     def mixer(self) -> Mixer:
-        """The mixing of this world, with its inverse."""
+        """The mixing of this world; those of `zhat.dgp` have an inverse."""
         return built(self.mixing, self.dim, self.seed)  # type: ignore[arg-type] # a value: it hashes
 
     def observe(self, z: Tensor) -> Tensor:

@@ -1,7 +1,8 @@
 r"""x = g(z): how latents become observations.
 
-A mixing is a value; its weights appear when a process builds it for a seed. What is built is a stack of linear maps,
-each followed by a leaky ReLU (slope 1 means none), together with its exact inverse.
+A mixing is a value; its weights appear when a process builds it for a seed. Those of this file become a stack of linear
+maps, each followed by a leaky ReLU (slope 1 means none), together with its exact inverse. `zhat.scenes` has mixings
+that draw pictures.
 """
 
 from __future__ import annotations
@@ -24,14 +25,29 @@ Array = npt.NDArray[np.floating]
 
 
 class Mixing(Protocol):
-    """What a mixing knows: how to become a function of latents of a given dimension."""
+    """What a mixing knows: how to become a function of latents of a given dimension.
+
+    A mixing may have more, and whoever uses one of these asks first whether it is there:
+
+    - `dim`: the only number of latents that it takes.
+    - `names`: what these latents are called.
+    - `rows_at_once`: how many rows a process should draw together at most, because an observation is dear.
+    - `find()`: raises `MissingData` where it needs recorded data that is not there.
+    """
 
     def build(self, dim: int, generator: torch.Generator) -> Mixer:
         """Draw the weights; `generator` lives on the CPU, so a world is the same on every machine."""
 
 
-class Mixer:
-    """A built mixing: `x = mixer(z)` and `z = mixer.inverse(x)`.
+class Mixer(Protocol):
+    """A built mixing. It may have an `inverse(x)` that gives the latents back."""
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Observations of latents, `(…, d) -> (…, m)`, or `(…, channels, height, width)` for pictures."""
+
+
+class Layers:
+    """Linear maps with leaky ReLUs: `x = layers(z)` and `z = layers.inverse(x)`.
 
     Args:
         weights: matrices `(out, in)` in float64, applied first to last.
@@ -153,11 +169,11 @@ class InvertibleMLP:
         if not isinstance(self.condition, BestOf | AtMost):
             raise BadInput(f"`condition` must be BestOf(draws) or AtMost(limit), but {self.condition!r} came.")
 
-    def build(self, dim: int, generator: torch.Generator) -> Mixer:
+    def build(self, dim: int, generator: torch.Generator) -> Layers:
         """Draw the matrices."""
         candidates = _candidates(dim, generator)
         weights = [self.condition.choose(candidates) for _ in range(self.layers)]
-        return Mixer(weights, [self.slope] * (self.layers - 1) + [1.0])
+        return Layers(weights, [self.slope] * (self.layers - 1) + [1.0])
 
 
 @dataclass(frozen=True)
@@ -166,7 +182,7 @@ class Linear:
 
     condition: BestOf | AtMost = BestOf()
 
-    def build(self, dim: int, generator: torch.Generator) -> Mixer:
+    def build(self, dim: int, generator: torch.Generator) -> Layers:
         """Draw the matrix."""
         return InvertibleMLP(layers=1, condition=self.condition).build(dim, generator)
 
@@ -175,9 +191,9 @@ class Linear:
 class Orthogonal:
     """One random rotation or reflection, uniform over the orthogonal group."""
 
-    def build(self, dim: int, generator: torch.Generator) -> Mixer:
+    def build(self, dim: int, generator: torch.Generator) -> Layers:
         """Draw the matrix."""
-        return Mixer([_orthonormal(dim, dim, generator)], [1.0])
+        return Layers([_orthonormal(dim, dim, generator)], [1.0])
 
 
 @dataclass(frozen=True)
@@ -193,7 +209,7 @@ class Embedding:
     def __post_init__(self) -> None:
         _checks.count(self.observed, "observed")
 
-    def build(self, dim: int, generator: torch.Generator) -> Mixer:
+    def build(self, dim: int, generator: torch.Generator) -> Layers:
         """Draw the isometry and the mixing after it."""
         if self.observed < dim:
             raise BadInput(
@@ -202,7 +218,7 @@ class Embedding:
             )
         after = self.mixing.build(self.observed, generator)
         into = _orthonormal(self.observed, dim, generator)
-        return Mixer([into, *after.weights], [1.0, *after.slopes])
+        return Layers([into, *after.weights], [1.0, *after.slopes])
 
 
 def _orthonormal(rows: int, columns: int, generator: torch.Generator) -> Tensor:

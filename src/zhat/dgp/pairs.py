@@ -68,11 +68,28 @@ class Pairs:
 
     @property
     def mixer(self) -> Mixer:
-        """The mixing of this world, with its inverse."""
+        """The mixing of this world; those of `zhat.dgp` have an inverse."""
         return built(self.mixing, self.marginal.space.dim, self.seed)  # type: ignore[arg-type] # a value: it hashes
 
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """What the latents are called: as the mixing says, or z1, z2, …"""
+        numbered = tuple(f"z{i + 1}" for i in range(self.marginal.space.dim))
+        return tuple(getattr(self.mixing, "names", numbered))
+
+    @property
+    def rows_at_once(self) -> int | None:
+        """How many rows should be drawn together at most; None if the mixing is cheap."""
+        most: int | None = getattr(self.mixing, "rows_at_once", None)
+        return most
+
+    def find(self) -> None:
+        """Raise `MissingData` where the mixing needs recorded data that is not there."""
+        if hasattr(self.mixing, "find"):
+            self.mixing.find()
+
     def observe(self, z: Tensor) -> Tensor:
-        """x = g(z), `(…, d) -> (…, m)`."""
+        """x = g(z), `(…, d) -> (…, m)`, or `(…, channels, height, width)` where the mixing draws pictures."""
         return self.mixer(z)
 
     def sample(self, n: int, *, generator: torch.Generator) -> Batch:

@@ -1,11 +1,11 @@
 """From a setting to records and tables: declare rows, train what is missing, set it beside the published numbers."""
 
-from zhat.experiment.against import Against, Factors, Latents, Peers, Twin
+from zhat.experiment.against import Against, Also, Factors, Latents, Peers, Twin
 from zhat.experiment.alike import Alike, Chance, FirstComponents, LeastAlike, LinearR2, TwoRoads
 from zhat.experiment.decoded import Decoded
 from zhat.experiment.judges import Along, Evidence, Judge, Verdicts, verdict
 from zhat.experiment.peers import LayersAgree, Model, WordsAgree, pretrained
-from zhat.experiment.readings import HeadOffScale, HeadToVectors, OffScale, Reading, Trained
+from zhat.experiment.readings import HeadOffScale, HeadToVectors, OffScale, Reading, Shortest, Trained
 from zhat.experiment.reproducing import forget, reproduce
 from zhat.experiment.running import run, seconds_per_step
 from zhat.experiment.scoring import score
@@ -44,6 +44,8 @@ __all__ = [
     "HeadToVectors",
     "OffScale",
     "HeadOffScale",
+    "Also",
+    "Shortest",
     "Alike",
     "LeastAlike",
     "Chance",

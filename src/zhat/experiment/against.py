@@ -64,6 +64,7 @@ class _Known:
     watched: ClassVar[str] = "affine R2"
     sides: ClassVar[Sides]
     seen: bool = False
+    batch: int = 0
 
     def refuse_few(self, encoder: nn.Module, world: Process, budget: Budget) -> None:
         """Raise `TooFewRows` where an affine map could not be told from noise."""
@@ -73,9 +74,8 @@ class _Known:
 
     def watch(self, trained: Trained, budget: Budget) -> float:
         """Held-out R2 up to an affine map."""
-        z, x = latents_and_observations(trained.world, 1024, 1, trained.device)
         try:
-            return Recovery(AFFINE, repeats=0, shuffles=0)(z, represent(trained.encoder, x)).value
+            return Recovery(AFFINE, repeats=0, shuffles=0)(*trained.represented(min(1024, budget.rows), 1)).value
         except BadInput:  # a representation that has collapsed for the moment has no score
             return math.nan
 
@@ -96,30 +96,32 @@ class _Known:
         )
         if measure is None:
             return record
-        by_paper, ours = self._both_ways(measure, trained.encoder, world, budget, device)
+        by_paper, ours = self.both_ways(measure, trained, batches=budget.batches)
         record = replace(record, by_paper=by_paper, held_out=ours)
         if row.identity is None:
             return record
-        by_paper, ours = self._both_ways(measure, Raw(), world, budget, device)
+        by_paper, ours = self.both_ways(measure, replace(trained, encoder=Raw()), batches=budget.batches)
         return replace(record, raw_by_paper=by_paper, raw_held_out=ours)
 
-    def _both_ways(
-        self, measure: Measure, encoder: nn.Module, world: Process, budget: Budget, device: torch.device | str
-    ) -> tuple[Score, Score]:
+    def both_ways(self, measure: Measure, trained: Trained, *, batches: int = 1) -> tuple[Score, Score]:
         """By the paper's protocol, a mean over batches; and read on rows that the fit has not seen."""
-
-        def pair(n: int, seed: int, seen: bool) -> tuple[Tensor, Tensor]:
-            z, x = latents_and_observations(world, n, seed, device, seen=seen)
-            return z, represent(encoder, x)
-
-        by_paper = averaged(measure, [pair(budget.rows, 100 + i, self.seen) for i in range(budget.batches)])
-        return by_paper, held_out(measure, *pair(2 * budget.rows, 99, False))
+        drawn = [trained.represented(trained.rows, 100 + i, seen=self.seen, batch=self.batch) for i in range(batches)]
+        return averaged(measure, drawn), held_out(measure, *trained.represented(2 * trained.rows, 99))
 
 
 @dataclass(frozen=True)
 class Latents(_Known):
-    """The latents of a world that knows them; of recorded data, rows that training never sees."""
+    """The latents of a world that knows them; of recorded data, rows that training never sees.
 
+    Args:
+        seen: read the paper's score on rows that training draws from, where a world holds others out; all other scores
+            are read on held-out rows in any case.
+        batch: read the paper's score with the batch statistics of so many rows, as a network that was not switched to
+            evaluation does; 0 takes the statistics gathered in training, as all other scores do in any case.
+    """
+
+    seen: bool = False
+    batch: int = 0
     sides: ClassVar[Sides] = Sides()
 
 
@@ -136,6 +138,25 @@ class Factors(_Known):
     sides: ClassVar[Sides] = Sides(
         question="Did the model recover the known factors of the data?", truth="the known factors", one="factor"
     )
+
+
+@dataclass(frozen=True)
+class Also:
+    """A reading: another measure of the rows on which a row's score is read, in the same two ways.
+
+    Args:
+        measure: the other score.
+        against: how the paper's number is read. With `seen=True` it is the only number: there is no other reading of
+            rows that training draws from.
+    """
+
+    measure: Measure
+    against: Latents | Factors = Latents()
+
+    def __call__(self, trained: Trained) -> float | tuple[float, float]:
+        """By the paper's protocol, and on rows that the fit has not seen."""
+        by_paper, ours = self.against.both_ways(self.measure, trained)
+        return by_paper.value if self.against.seen else (by_paper.value, ours.value)
 
 
 def two_models(

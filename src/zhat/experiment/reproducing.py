@@ -299,10 +299,12 @@ def _read_off(reading: Reading, records: Sequence[Record], *, judged: bool) -> M
         found = _scores(records, reading.published, judged=judged)
         assert found is not None, "the row has a score"
         return found
-    judge = verdict if reading.in_percent else verdict_of_error
     found = _kept(reading.name, records, reading.published, factor=100 if reading.in_percent else 1)
-    said = judge(reading.published, found.values) if reading.published is not None and judged else ""
-    return replace(found, verdict=said)
+    if reading.published is None or not judged:
+        return found
+    if not reading.in_percent:
+        return replace(found, verdict=verdict_of_error(reading.published, found.values))
+    return replace(found, verdict=verdict(reading.published, found.values, failure=reading.failure))
 
 
 def _learned(row: Row, records: Sequence[Record], *, judged: bool) -> Measured | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import statistics
 from collections.abc import Sequence
@@ -76,8 +77,19 @@ def latents_and_observations(
 
 
 @torch.no_grad()
-def represent(encoder: nn.Module, x: Tensor, *, values: int = 2**21) -> Tensor:
-    """h = f(x) in evaluation mode, a block of rows at a time, so that a block holds at most so many values."""
+def represent(encoder: nn.Module, x: Tensor, *, values: int = 2**21, batch: int = 0) -> Tensor:
+    """h = f(x) in evaluation mode, a block of rows at a time, so that a block holds at most so many values.
+
+    Args:
+        encoder: a module `(rows, …) -> (rows, k)`; it is left as it is.
+        x: observations, `(rows, …)`.
+        values: in a block.
+        batch: where it is not 0, batch normalisation takes the statistics of blocks of so many rows, as it does in
+            training, instead of those it has gathered: some papers forget to switch. A row then depends on others.
+    """
+    if batch:
+        apart = copy.deepcopy(encoder).train()  # gathers statistics of its own
+        return torch.cat([apart(encoder_input(rows)) for rows in x.split(batch)])
     block = max(1, min(8192, values // max(1, x[:1].numel())))
     was_training = encoder.training
     encoder.eval()

@@ -31,6 +31,7 @@ from zhat.experiment import Along, Budget, Paper, Part, Row
 from zhat.fresh import Fresh
 from zhat.metrics import Recovery, pearson
 from zhat.objectives import InfoNCE, NegativeLp, Supervised
+from zhat.papers import _zimmermann2021_3dident as pictures
 from zhat.papers import _zimmermann2021_images as images
 from zhat.results import Published
 from zhat.training import Annealed, Constant, Muon, Plateau, Recipe
@@ -329,7 +330,18 @@ FIGURE_2 = Part(
 PAPER = Paper(
     key="zimmermann2021",
     title="Contrastive Learning Inverts the Data Generating Process",
-    parts=(TABLE_1, TABLE_2, TABLE_1_VARIANT, FIGURE_2, images.TABLE_3, images.TABLE_3_PAST),
+    parts=(
+        TABLE_1,
+        TABLE_2,
+        TABLE_1_VARIANT,
+        FIGURE_2,
+        images.TABLE_3,
+        images.TABLE_3_PAST,
+        pictures.TABLE_4,
+        pictures.TABLE_4_TEAPOT,
+        pictures.TABLE_4_PAST,
+        pictures.FIGURE_4N,
+    ),
     notes=(
         "Negatives are the anchors of the batch, the anchor itself among them, as in the official code.",
         "Mixing matrices are the best-conditioned of 25,000 each; the official code redraws until a threshold is met.",

@@ -32,7 +32,10 @@ class Stream:
         # How many steps fit a block depends on the rows alone, never on the number of seeds: draws must not.
         probe = worlds[0].sample(1, generator=randomness.generator(0, "probe", device)).x
         self.shape = tuple(probe.shape[2:])
-        self.length = max(1, min(64, 2**18 // batch, BYTES // (batch * probe.numel() * probe.element_size())))
+        # Rows that are dear on a CPU are made by the thousand on a GPU, where short blocks would have it wait.
+        dear = getattr(worlds[0], "rows_at_once", None) if device.type == "cpu" else None
+        most = dear or 2**18
+        self.length = max(1, min(64, most // batch, BYTES // (batch * probe.numel() * probe.element_size())))
         self.first: int | None = None
         self.before = self._states()  # of the generators, before the present block was drawn
         self.block: Rows | None = None
