@@ -52,6 +52,16 @@ def test_published_numbers_are_those_of_the_recorded_targets():
     assert {p.rounding for p in first.values()} == {0.5}
 
 
+def test_drawn_sprites_stand_beside_the_numbers_of_dsprites():
+    read = {r.title.split(" | ", 1)[1]: r for r in here.ROWS[:15]}
+    for row in here.TABLE_4_DRAWN.rows:
+        beside = read[row.title.split(" | ", 1)[1]]
+        assert (row.published, row.encoder, row.shows) == (beside.published, beside.encoder, beside.shows)
+        assert row.budget("paper").recipe.steps in (0, 100 * 144)
+    assert sum(row.published is not None for row in here.TABLE_4_DRAWN.rows) == 12
+    assert here.DRAWN.count == 737_280
+
+
 def test_published_numbers_add_up_to_those_of_the_paper():
     found = [r.published for r in here.ROWS if r.published and "grid" not in r.title]
     assert len(found) == 51
@@ -61,15 +71,17 @@ def test_published_numbers_add_up_to_those_of_the_paper():
 
 
 def test_every_number_of_a_model_comes_from_one_training():
-    for table in (here.TABLE_4, here.TABLE_4_PAST):
+    for table in (here.TABLE_4, here.TABLE_4_DRAWN, here.TABLE_4_PAST):
         assert len({row.name for row in table.rows}) == len(table.rows)
         for row in table.rows:
             other = table.row(row.same_as or row.name)
             assert row.settings(row.budget("fast")) == other.settings(other.budget("fast"))
             assert row.shows in row.process.factors
     assert len(here.TABLE_4.needed(here.ROWS)) == 7 * 3
+    assert len(here.TABLE_4_DRAWN.needed(here.TABLE_4_DRAWN.rows)) == 3
     assert len(here.TABLE_4_PAST.needed(here.TABLE_4_PAST.rows)) == 2 + 5
     assert PAPER.numbered("table", "4") == (here.TABLE_4,)
+    assert PAPER.numbered("table", "4s") == (here.TABLE_4_DRAWN,)
     assert PAPER.numbered("table", "4p") == (here.TABLE_4_PAST,)
 
 
@@ -111,7 +123,7 @@ class Tiny:
         return Recording(points, codes)
 
 
-TRAINED = [row for table in (here.TABLE_4, here.TABLE_4_PAST) for row in table.needed(table.rows)]
+TRAINED = [row for table in (here.TABLE_4, here.TABLE_4_DRAWN, here.TABLE_4_PAST) for row in table.needed(table.rows)]
 
 
 ALWAYS = ("R4.1c", "R4.5c")  # other residual networks differ only in their images, and take long

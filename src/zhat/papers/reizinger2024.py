@@ -16,7 +16,7 @@ from zhat.metrics import Recovery
 from zhat.objectives import CrossEntropy, InstanceDiscrimination
 from zhat.papers._reizinger2024_features import FIGURE_3, FIGURE_3_ALL
 from zhat.papers._reizinger2024_figures import FIGURES
-from zhat.papers._reizinger2024_images import TABLE_4, TABLE_4_PAST
+from zhat.papers._reizinger2024_images import TABLE_4, TABLE_4_DRAWN, TABLE_4_PAST
 from zhat.papers._reizinger2024_settings import BATCH, FREE, KEY, R2_W, UNIT, budgets, encoder, world
 from zhat.results import Published
 from zhat.training import Muon, Recipe
@@ -247,6 +247,7 @@ PAPER = Paper(
         TABLE_5,
         TABLE_2_PAST,
         TABLE_3_PAST,
+        TABLE_4_DRAWN,
         TABLE_4_PAST,
         FIGURE_3,
         FIGURE_3_ALL,

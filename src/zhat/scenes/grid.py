@@ -45,14 +45,22 @@ class SpriteGrid:
         _checks.count(self.every_orientation, "every_orientation")
         _checks.count(self.every_place, "every_place")
 
+    @property
+    def count(self) -> int:
+        """How many pictures there are."""
+        return math.prod(len(axis) for axis in self._axes())
+
+    def _axes(self) -> tuple[range, ...]:
+        place = range(0, 32, self.every_place)
+        return range(3), range(6), range(0, 40, self.every_orientation), place, place
+
     def find(self) -> Path:
         """The file that holds the formulas; nothing else is read."""
         return Path(sprites.__file__)
 
     def read(self, path: Path) -> Recording:
         """Bits of all pictures, and the codes of five factors."""
-        axes = (range(3), range(6), range(0, 40, self.every_orientation), *[range(0, 32, self.every_place)] * 2)
-        codes = torch.cartesian_prod(*(torch.tensor(axis) for axis in axes))
+        codes = torch.cartesian_prod(*(torch.tensor(axis) for axis in self._axes()))
         packed = []
         for some in codes.split(4096):
             shape, scale, orientation, x, y = some.T.float()
