@@ -99,7 +99,7 @@ def test_what_has_to_grow_learns_faster():
     for row in (*here.TABLE_4.rows, *here.TABLE_4_ROUND.rows):
         grows = {name.split(".")[-1] for name, _ in row.encoder().named_parameters()} & {"bound", "radius"}
         assert scales[row.name] == dict.fromkeys(grows, 10.0)
-    assert set(scales["T4c.1"]) == {"bound", "radius"}
+    assert set(scales["T4r.1"]) == {"bound", "radius"}
 
 
 def test_failures_are_those_that_the_paper_shows():
