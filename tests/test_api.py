@@ -16,9 +16,9 @@ PUBLIC = {
     "reseeded Batch encoder_input Pairs Clusters Sectors Stored Neighbours Copies CropAndColour",
     "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented recorded Corpus Windows CentreWords CIFAR10 "
     "Patches KITTIMasks KnownFactors DSprites Shapes3D MPI3D Cars3D SmallNORB COIL20 ImageNetX",
-    "zhat.scenes": "StillLife Jug Teapot Mesh Sprites SpriteGrid",
-    "zhat.encoders": "mlp residual_mlp Residual conv resnet18 deconv Posterior output OntoBox OntoSphere Pair "
-    "Towers ContextSum GPT",
+    "zhat.scenes": "StillLife Jug Teapot Mesh Periodic Sprites SpriteGrid",
+    "zhat.encoders": "mlp residual_mlp Residual conv resnet18 deconv Posterior output OntoBox OntoSphere OntoProduct "
+    "Pair Towers ContextSum GPT",
     "zhat.objectives": "Objective InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised SlowVAE "
     "InBatchSoftmax WordSoftmax NegativeSampling NextWord Canonical Candidates AllLabels InBatch Vocabulary Each "
     "from_arrays from_torch from_sklearn from_huggingface "

@@ -1,7 +1,9 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 
-from zhat.dgp import Box, Product, Sphere
+from zhat.dgp import Sphere
 from zhat.encoders import mlp
 from zhat.errors import BadInput
 
@@ -59,8 +61,8 @@ def test_bad_use_gets_a_sentence():
         mlp(4, 3, onto=Sphere(4))
     with pytest.raises(BadInput, match="`widths` must be a whole number"):
         mlp(4, 3, widths=(8.0,))
-    with pytest.raises(BadInput, match="no output lands on Product"):
-        mlp(4, 3, onto=Product(Sphere(2), Box(1)))
+    with pytest.raises(BadInput, match="no output lands on namespace"):
+        mlp(4, 3, onto=SimpleNamespace(dim=3))
 
 
 def test_without_dim_it_ends_with_the_last_hidden_layer_of_an_image():

@@ -89,3 +89,15 @@ def test_without_dim_it_leaves_512_features():
     network = resnet18((1, 64, 64), None, seed=0)
     assert sum(p.numel() for p in network.parameters()) == 11_170_240  # reizinger2024, Table 4: 11.2 M
     assert network(torch.rand(2, 1, 64, 64)).shape == (2, 512)
+
+
+def test_channels_lie_side_by_side_in_memory_and_values_stay():
+    encoder = resnet18((3, 32, 32), 2, small=True, seed=0).eval()
+    seen = []
+    encoder.conv.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    x = torch.rand(2, 3, 32, 32)
+    with torch.no_grad():
+        h = encoder(x)
+        assert seen[0].is_contiguous(memory_format=torch.channels_last)
+        encoder.channels_last = torch.nn.Identity()
+        assert torch.allclose(encoder(x), h, atol=1e-5)

@@ -4,6 +4,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 
 from zhat.kernels import bending, fused, normalising
+from zhat.scenes import fused as drawing
 
 HOPPER = GPUTarget("cuda", 90, 32)
 
@@ -46,4 +47,12 @@ for kernel in (
     narrow = {"COLUMNS": normalising._NARROW} if kernel is normalising._merge else {}
     code = build(kernel, tile | narrow, dict.fromkeys(kernel.arg_names, "*fp32") | numbers, 4)
     assert ".f64" not in code, f"{kernel.__name__}: double precision slipped in"
+splat = {"SEAM": 1e-5, "BITS": 13, "SIGN": 1, "BLOCK": drawing.TRIANGLES}
+kinds = {"views": "*fp32", "corners": "*fp32", "keys": "*i32", "count": "i32", "samples": "i32", "levels": "fp32"}
+codes = [build(drawing._splat, splat, kinds, drawing.WARPS)]
+constants = {name: 0.5 for name in drawing._picture.arg_names if name.isupper()}
+constants |= {"SIDE": 64, "CELLS": 64, "BITS": 13, "BLOCK": drawing.PIXELS}
+kinds = dict.fromkeys(("poses", "table", "corners", "soft"), "*fp32") | {"keys": "*i32", "maps": "*i32", "out": "*u8"}
+codes.append(build(drawing._picture, constants, kinds | {"n": "i32", "count": "i32"}, drawing.WARPS))
+assert not any(".f64" in code for code in codes), "the renderer: double precision slipped in"
 print("all kernels compile")

@@ -55,7 +55,8 @@ def test_every_latent_moves_the_picture_and_each_differently():
     assert alike.max() < 0.8
 
 
-def test_scores_training_and_pages_take_a_world_of_pictures():
+def test_scores_training_and_pages_take_a_world_of_pictures(monkeypatch):
+    monkeypatch.setattr(Jug, "rows_at_once", 8)  # fewer pictures for two steps
     encoder = conv((3, 16, 16), 10, seed=0)
     assert score(encoder, WORLD, n=128).scores[0].n == 64
     assert samples(WORLD, "cpu").startswith("data:image/png")

@@ -1,9 +1,7 @@
-import math
-
 import pytest
 import torch
 
-from zhat.scenes.still_life import Pose, euler
+from zhat.scenes.vectors import euler
 from zhat.scenes.views import Frame, parallel, perspective, posed, towards
 
 ONE = torch.ones(1)
@@ -41,29 +39,3 @@ def test_a_posed_view_is_the_view_of_the_moved_point():
     moved = torch.cat([rotation @ point + location, torch.ones(2, 1)], 1)
     own = posed(view, rotation, location) @ torch.cat([point, ONE])
     assert torch.allclose(own, (view @ moved[..., None])[..., 0], atol=1e-6)
-
-
-def test_rotations_turn_about_x_first_then_y_then_z():
-    right_angle = math.pi / 2
-    x, y, z = torch.eye(3)
-    for angles, start, end in (
-        ((1, 0, 0), y, z),
-        ((0, 1, 0), z, x),
-        ((0, 0, 1), x, y),
-        ((1, 0, 1), y, z),
-        ((1, 1, 0), y, x),
-    ):
-        turned = euler(right_angle * torch.tensor([angles]).float())[0] @ start
-        assert torch.allclose(turned, end, atol=1e-6)
-
-
-def test_the_object_lies_inside_the_maps_of_all_lights_and_what_the_camera_sees_is_in_range():
-    z = 2 * torch.rand(50, 10, generator=torch.Generator().manual_seed(0)) - 1
-    pose = Pose(z, reach=2.0, side=64)
-    here = torch.cat([pose.location, torch.ones(50, 1)], 1)
-    for view, samples in ((pose.camera, 128), *((light, 64) for light in pose.lights)):
-        a, b, w, t = (view @ here[..., None])[..., 0].unbind(1)
-        assert (w > 0).all()
-        assert ((t / w > 0) & (t / w < 1)).all()
-        if samples == 64:
-            assert ((a / w > 16) & (a / w < 48) & (b / w > 16) & (b / w < 48)).all()

@@ -122,7 +122,7 @@ def _list_paper(paper: Any, device: str, console: Console) -> None:
     seeds = ", ".join(f"{b.name} {b.seeds}" for b in paper.parts[0].rows[0].budgets)
     console.print(
         f"Training time on {where}, one seed's measured step times the seeds of the budget ({seeds});\n"
-        "seeds that share a GPU take less. – : recorded data that is not here, or a network or pictures too dear for a CPU.",
+        "seeds that share a GPU take less. – : recorded data that is not here, or a step too dear for a CPU.",
         style="dim",
         highlight=False,
     )

@@ -4,7 +4,7 @@ from zhat.encoders.conv import conv
 from zhat.encoders.deconv import deconv
 from zhat.encoders.gpt import GPT
 from zhat.encoders.mlp import mlp
-from zhat.encoders.outputs import OntoBox, OntoSphere, output
+from zhat.encoders.outputs import OntoBox, OntoProduct, OntoSphere, output
 from zhat.encoders.pair import Pair, Towers
 from zhat.encoders.posterior import Posterior
 from zhat.encoders.residual import Residual, residual_mlp
@@ -22,6 +22,7 @@ __all__ = [
     "output",
     "OntoBox",
     "OntoSphere",
+    "OntoProduct",
     "Pair",
     "Towers",
     "ContextSum",

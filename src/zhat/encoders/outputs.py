@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from zhat.dgp.spaces import Box, Real, Space, Sphere
+from zhat.dgp.spaces import Box, Product, Real, Space, Sphere
 from zhat.errors import BadInput
 
 
@@ -55,14 +55,30 @@ class OntoBox(nn.Module):
         return f"{self.space}, learnable={self.learnable}"
 
 
+class OntoProduct(nn.Module):
+    """Every part of a product of spaces by its own module; radii are trained unless `learnable=False`, like bounds.
+
+    The parts share one loss, so each must be able to find its own scale.
+    """
+
+    def __init__(self, space: Product, *, learnable: bool = True) -> None:
+        super().__init__()
+        self.space = space
+        self.parts = nn.ModuleList(output(part, learnable=learnable) for part in space.parts)
+
+    def forward(self, h: Tensor) -> Tensor:
+        """`(…, d) -> (…, d)`."""
+        return torch.cat([part(p) for part, p in zip(self.parts, self.space.split(h), strict=True)], -1)
+
+
 def output(space: Space, *, dim: int | None = None, learnable: bool | None = None) -> nn.Module:
     """The module that lands on `space`.
 
     Args:
-        space: `Sphere`, `Box` or `Real`.
+        space: `Sphere`, `Box` or `Real`, or a `Product` of them.
         dim: dimension of what is to land; None does not compare it with that of the space.
         learnable: train the radius or the bounds; None takes zimmermann2021's choice, which is a fixed radius
-            and trained bounds.
+            and trained bounds; in a product both are trained.
     """
     if dim is not None and space.dim != dim:
         raise BadInput(f"the encoder ends in {dim} dimensions, but {space!r} has {space.dim}. Make them agree.")
@@ -70,6 +86,11 @@ def output(space: Space, *, dim: int | None = None, learnable: bool | None = Non
         return OntoSphere(space, learnable=bool(learnable))
     if isinstance(space, Box):
         return OntoBox(space, learnable=learnable is not False)
+    if isinstance(space, Product):
+        return OntoProduct(space, learnable=learnable is not False)
     if isinstance(space, Real):
         return nn.Identity()
-    raise BadInput(f"no output lands on {space!r}. Use Sphere, Box or Real, or end the encoder with a module of yours.")
+    raise BadInput(
+        f"no output lands on {space!r}. Use Sphere, Box, Real or a Product of them, or end the encoder with a "
+        "module of yours."
+    )

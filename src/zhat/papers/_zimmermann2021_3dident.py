@@ -31,7 +31,7 @@ from zhat.fresh import Fresh
 from zhat.metrics import Recovery, pearson
 from zhat.objectives import InfoNCE, NegativeLp, Objective, Supervised
 from zhat.results import Published
-from zhat.scenes import Jug, Teapot
+from zhat.scenes import Jug, Periodic, Teapot
 from zhat.training import Annealed, Constant, Recipe
 
 KEY = "zimmermann2021"
@@ -49,6 +49,11 @@ COLOURS = {"mean": (0.3292, 0.3278, 0.3215), "std": (0.0778, 0.0776, 0.0771)}
 FREE = Fresh(resnet18, (3, 64, 64), D, hidden=100, **COLOURS)
 INTO_BOX = Fresh(resnet18, (3, 64, 64), D, hidden=100, onto=Box(D), **COLOURS)
 TO_SPHERE = Fresh(resnet18, (3, 64, 64), D, hidden=100, onto=Sphere(D), **COLOURS)
+# Rotations and hues that go round: the official code has an option for them, the paper no number.
+ROUND = Periodic(Jug())
+ONTO_ROUND = Fresh(resnet18, (3, 64, 64), ROUND.dim, hidden=100, onto=ROUND.space, **COLOURS)
+FREE_ROUND = Fresh(resnet18, (3, 64, 64), ROUND.dim, hidden=100, **COLOURS)
+FASTER = {INTO_BOX: (("bound", 10.0),), ONTO_ROUND: (("bound", 10.0), ("radius", 10.0))}  # what has to grow
 
 
 def world(noise: Normal | Laplace, scene: Mixing) -> Pairs:
@@ -68,13 +73,12 @@ def budgets(encoder: Fresh, steps: int = 4_000, *, start: float = 1.0) -> tuple[
     times as fast. It was not tuned on pictures. Seeds are trained one at a time: stacked convolutions are slower.
 
     Args:
-        encoder: a box among its outputs learns its bounds.
+        encoder: bounds and radii of its output learn faster.
         steps: of budget `fast`.
         start: the sharpness of its loss in the beginning.
     """
     sharpness = None if start == 1 else Annealed(start, hold=0.5, until=0.75)
-    bound = (("bound", 10.0),) if encoder == INTO_BOX else ()
-    fast = Recipe(steps, 512, 1e-3, sharpness=sharpness, lr_scale=bound, precision="bf16", together=1)
+    fast = Recipe(steps, 512, 1e-3, sharpness=sharpness, lr_scale=FASTER.get(encoder, ()), precision="bf16", together=1)
     paper = Recipe(30_000, 512, 1e-4, Constant(), precision="tf32", together=1)
     read = Budget("paper", paper, seeds=3, batches=1, rows=4096)
     smoke = Recipe(2, 32, 1e-3, together=1)
@@ -215,6 +219,28 @@ TABLE_4_PAST = Part(
     rows=(
         rendered("T4p.1", "Normal(0.1), rendered | box, Normal", WIDTH, TABLE_4.rows[0]),
         rendered("T4p.2", "Normal(0.26), rendered | box, Normal", 0.26, TABLE_4.rows[0]),
+    ),
+    notes=NOTES,
+)
+
+
+def going_round(name: str, title: str, encoder: Fresh) -> Row:
+    """Latents in a box and on circles, both pictures of a pair rendered."""
+    process = Pairs(Uniform(ROUND.space), Around(Normal(ROUND.space, WIDTH)), ROUND)
+    return Row(name, title, process, encoder, NORMAL, budgets(encoder, 8_000, start=7.0), against=READ)
+
+
+TABLE_4_ROUND = Part(
+    paper=KEY,
+    label="Table 4r",
+    caption="A world that the theory leaves out: two rotations and three hues of the jug go round, so its latents live "
+    "on a product of a box and five circles. R2 of the five numbers of the box and of the cosine and sine on each "
+    "circle, in percent. Both pictures of a pair are rendered. All rows are ours, without published numbers.",
+    measure=R2,
+    score="R2",
+    rows=(
+        going_round("T4r.1", "box and circles, Normal(0.1) | box and circles, Normal", ONTO_ROUND),
+        going_round("T4r.2", "box and circles, Normal(0.1) | free, Normal", FREE_ROUND),
     ),
     notes=NOTES,
 )

@@ -340,6 +340,7 @@ PAPER = Paper(
         pictures.TABLE_4,
         pictures.TABLE_4_TEAPOT,
         pictures.TABLE_4_PAST,
+        pictures.TABLE_4_ROUND,
         pictures.FIGURE_4N,
     ),
     notes=(

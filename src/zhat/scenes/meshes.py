@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,12 @@ class Mesh:
     def radius(self) -> float:
         """The distance of the farthest vertex from the origin, around which the object turns."""
         return float(self.vertices.norm(dim=1).max())
+
+    @cached_property
+    def corners(self) -> Tensor:
+        """The three corners of each triangle, then the normals there, `(6, 3, t)`."""
+        both = torch.cat([self.vertices.T[:, self.triangles.T], self.normals.T[:, self.triangles.T]], 1)
+        return both.transpose(0, 1).contiguous()
 
     def scaled(self, size: float) -> Mesh:
         """The same surface, so many times as large."""

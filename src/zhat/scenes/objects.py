@@ -15,7 +15,8 @@ from zhat.datasets.place import recorded
 from zhat.errors import BadInput
 from zhat.scenes import jug, meshes
 from zhat.scenes.meshes import Mesh
-from zhat.scenes.still_life import NAMES, Stage
+from zhat.scenes.pose import NAMES
+from zhat.scenes.still_life import Stage
 
 TEAPOT = "threedident_rerender/teapot.npz"
 

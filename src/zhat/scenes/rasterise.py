@@ -30,6 +30,11 @@ def id_bits(mesh: Mesh) -> int:
     return max(1, (len(mesh.triangles) - 1).bit_length())
 
 
+def steps(bits: int) -> int:
+    """The nearness of 1 in a key whose lower bits name the triangle."""
+    return (1 << (31 - bits)) - 1
+
+
 def splat(views: Tensor, mesh: Mesh, samples: int, *, inside_out: bool = False) -> Tensor:
     """The key of the nearest triangle at each sample.
 
@@ -86,7 +91,7 @@ def splat(views: Tensor, mesh: Mesh, samples: int, *, inside_out: bool = False) 
     covered = ((u >= -SEAM) & (v >= -SEAM) & (u + v <= 1 + SEAM)).nonzero().squeeze(1)
     owner, row, column, u, v = owner[covered], row[covered], column[covered], u[covered], v[covered]
     nearness = d0[owner] + (d1 - d0)[owner] * u + (d2 - d0)[owner] * v
-    level = (nearness.clamp(0, 1) * (2 ** (31 - bits) - 1)).int()
+    level = (nearness.clamp(0, 1) * steps(bits)).int()
     key = (level << bits) | triangle[owner].int()
     place = first[owner] + row * samples + column
     out = torch.full((n * samples * samples,), EMPTY, dtype=torch.int32, device=views.device)

@@ -25,10 +25,9 @@ class Frame:
 
     def rows(self) -> tuple[Tensor, Tensor, Tensor]:
         """Linear forms `(…, 4)` of a point (p, 1): how far it lies to the right, above and ahead of the eye."""
-        return tuple(  # type: ignore[return-value]
-            torch.cat([axis, -(axis * self.eye).sum(-1, keepdim=True)], -1)
-            for axis in (self.right, self.up, self.forward)
-        )
+        eye, *axes = torch.broadcast_tensors(self.eye, self.right, self.up, self.forward)
+        right, up, ahead = (torch.cat([axis, -(axis * eye).sum(-1, keepdim=True)], -1) for axis in axes)
+        return right, up, ahead
 
 
 def towards(eye: Tensor, target: Tensor) -> Frame:
@@ -62,7 +61,7 @@ def perspective(frame: Frame, centre: Tensor, half: Tensor, near: Tensor, far: T
     scale = 1 / (1 / near - 1 / far)
     one = torch.tensor([0.0, 0.0, 0.0, 1.0], dtype=ahead.dtype, device=ahead.device)
     t = scale[..., None] * (one - ahead / far[..., None])
-    return torch.stack([a, b, ahead, t], -2)
+    return torch.stack(torch.broadcast_tensors(a, b, ahead, t), -2)
 
 
 def parallel(frame: Frame, half: Tensor, samples: int) -> Tensor:

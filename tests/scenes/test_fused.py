@@ -1,0 +1,58 @@
+"""The Triton kernels against plain torch: on a GPU where there is one, in Triton's interpreter elsewhere."""
+
+import pytest
+import torch
+
+from tests.scenes.test_rasterise import sphere
+from zhat.scenes import Jug, rasterise, still_life
+from zhat.scenes.meshes import joined
+from zhat.scenes.pose import Pose
+from zhat.scenes.still_life import Stage
+from zhat.scenes.views import posed
+
+fused = pytest.importorskip("zhat.scenes.fused", reason="triton is not installed")
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+BELL = joined([sphere(5, 8), sphere(4, 6).scaled(1.9)]).scaled(1.2)  # two spheres, one in the other
+
+
+def latents(n, seed=0):
+    return (2 * torch.rand(n, 10, generator=torch.Generator().manual_seed(seed)) - 1).to(DEVICE)
+
+
+def both(mesh, side, z, monkeypatch):
+    drawn = []
+    for how in (still_life._Plain, fused):
+        monkeypatch.setattr(still_life, "_implementation", lambda z, how=how: how)
+        drawn.append(Stage(mesh, side).drawn(z).cpu().int())
+    return drawn
+
+
+@pytest.mark.parametrize("inside_out", [False, True])
+def test_the_same_triangles_are_seen(inside_out):
+    mesh, pose = BELL.to(DEVICE), Pose(latents(2), BELL.radius, 24, 24)
+    views = posed(pose.camera, pose.rotation, pose.location)
+    plain, quick = (how.splat(views, mesh, 24, inside_out=inside_out).cpu() for how in (rasterise, fused))
+    assert (plain >= 0).sum() > 40
+    assert torch.equal(plain >= 0, quick >= 0)
+    bits = rasterise.id_bits(mesh)
+    levels = ((plain >> bits) - (quick >> bits)).abs()
+    assert levels.max() <= 1e-5 * rasterise.steps(bits)  # sums are rounded in another order
+    other = (plain & ((1 << bits) - 1)) != (quick & ((1 << bits) - 1))
+    assert other.float().mean() <= 0.005  # a sample on an edge belongs to two triangles
+
+
+def test_the_same_picture(monkeypatch):
+    monkeypatch.setattr(still_life, "CELLS", 16)  # the interpreter is slow
+    plain, quick = both(BELL, 12, latents(2), monkeypatch)
+    apart = (plain - quick).abs()
+    assert plain.float().std() > 20
+    assert (apart > 1).float().mean() <= 0.005
+    assert apart.float().mean() < 0.05
+
+
+@pytest.mark.gpu
+def test_the_same_jug_on_a_gpu(monkeypatch):
+    plain, quick = both(Jug().mesh(), 64, latents(64), monkeypatch)
+    apart = (plain - quick).abs()
+    assert (apart > 2).float().mean() < 1e-3
+    assert apart.float().mean() < 0.05
