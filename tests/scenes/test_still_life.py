@@ -19,7 +19,7 @@ SUN_ONLY = Light(lamp=0.0, spot=0.0)
 def ingredients(mesh, z, side, light, cells=64):
     pose = Pose(z, mesh.radius, 2 * side, cells)
     keys = splat(posed(pose.camera, pose.rotation, pose.location), mesh, 2 * side)
-    maps = splat(posed(pose.lights, pose.rotation, pose.location).flatten(0, 1), mesh, cells, inside_out=True)
+    maps = splat(posed(pose.lights, pose.rotation, pose.location).flatten(0, 1), mesh, cells, far_side=True)
     return pose, keys, maps.view(3, len(z), cells, cells)
 
 

@@ -26,6 +26,7 @@ from zhat.scenes.vectors import cross, dot, turned, turned_back, unit
 from zhat.scenes.views import posed
 
 CELLS = 64  # side of a light's map, unless the picture is larger
+TAPS = (0.102, 0.398)  # weights of samples 3/4 and 1/4 of a pixel away from its middle, each way; see `filtered`
 ON_CPU, ON_GPU = 16, 1024  # pictures drawn at a time: what fits a core's cache, what fills a GPU
 
 
@@ -61,7 +62,7 @@ class Stage:
         pose = Pose(z, self.reach, 2 * self.side, self.cells)
         keys = how.splat(posed(pose.camera, pose.rotation, pose.location), mesh, 2 * self.side)
         views = posed(pose.lights, pose.rotation, pose.location).flatten(0, 1)
-        maps = how.splat(views, mesh, self.cells, inside_out=True).view(3, len(z), self.cells, self.cells)
+        maps = how.splat(views, mesh, self.cells, far_side=True).view(3, len(z), self.cells, self.cells)
         soft = shadows.blurred((maps != EMPTY).float(), pose.softness(self.light))
         picture: Tensor = how.picture(pose, mesh, ground, keys, maps, soft, self.light)
         return picture
@@ -76,8 +77,8 @@ class _Plain:
     """The two steps that `zhat.scenes.fused` has as well."""
 
     @staticmethod
-    def splat(views: Tensor, mesh: Mesh, samples: int, *, inside_out: bool = False) -> Tensor:
-        return rasterise.splat(views, mesh, samples, inside_out=inside_out)
+    def splat(views: Tensor, mesh: Mesh, samples: int, *, far_side: bool = False) -> Tensor:
+        return rasterise.splat(views, mesh, samples, far_side=far_side)
 
     @staticmethod
     def picture(
@@ -154,14 +155,37 @@ def picture(pose: Pose, mesh: Mesh, ground: Ground, keys: Tensor, maps: Tensor, 
         soft: where each light sees the object, blurred, `(3, n, s, s)`.
         light: how bright.
     """
-    side = ground.points.shape[-1]
-    out = ground_colour(pose, ground, soft, light).clamp(0, 1).flatten(1)  # (3, n * side * side)
+    below = ground_colour(pose, ground, soft, light)
     place, colour = object_colour(pose, mesh, keys, maps, light)
-    row = place // (2 * side)  # of all pictures together
-    pixel = (row // 2) * side + (place - row * (2 * side)) // 2
-    # A pixel is its ground plus, for each of its four samples that shows the object, a quarter of the difference.
-    out.index_add_(1, pixel, 0.25 * (colour.clamp(0, 1) - out.index_select(1, pixel)))
-    return srgb(out.view(3, len(keys), side, side).transpose(0, 1))
+    thing = filtered(place, torch.cat([colour, torch.ones_like(colour[:1])]), keys.shape)
+    return srgb((below * (1 - thing[3]) + thing[:3]).transpose(0, 1))
+
+
+def filtered(place: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Values at some samples, summed over the pixels around them with the weights `TAPS`.
+
+    The weights are those of Blender's filter, a Blackman-Harris window of three pixels, each way. Its outermost
+    samples, a pixel and a quarter away, have a weight of 0.003 and are left out.
+
+    Args:
+        place: of the samples among all of them, `(k,)`.
+        values: `(c, k)`.
+        shape: of all samples, `(n, 2 side, 2 side)`.
+
+    Returns:
+        `(c, n, side, side)`; samples that are not named, and those beyond the edge of the picture, count 0.
+    """
+    n, samples, _ = shape
+    wide = samples // 2 + 2  # a frame of one pixel takes what falls beyond the edge
+    row = place // samples
+    picture = row // samples
+    row, column = row - picture * samples, place - row * samples
+    out = values.new_zeros(len(values), n * wide * wide)
+    for down, weight_down in ((row // 2, TAPS[1]), ((row + 1) // 2 * 2 - row // 2 - 1, TAPS[0])):
+        for across, weight in ((column // 2, TAPS[1]), ((column + 1) // 2 * 2 - column // 2 - 1, TAPS[0])):
+            pixel = (picture * wide + down + 1) * wide + across + 1
+            out.index_add_(1, pixel, weight_down * weight * values)
+    return out.view(len(values), n, wide, wide)[..., 1:-1, 1:-1]
 
 
 def ground_colour(pose: Pose, ground: Ground, soft: Tensor, light: Light) -> Tensor:
@@ -199,7 +223,8 @@ def object_colour(pose: Pose, mesh: Mesh, keys: Tensor, maps: Tensor, light: Lig
     a = corners[0]
     e1, e2 = corners[1] - a, corners[2] - a
     p, s = cross(direction, e2), origin - a
-    scale = 1 / dot(e1, p)
+    determinant = dot(e1, p)  # above 0 if the ray comes from outside
+    scale = 1 / determinant
     u = (scale * dot(s, p)).clamp(0, 1)
     v = (scale * dot(direction, cross(s, e1))).clamp(0, 1)
     point = turned(rotation, a + u * e1 + v * e2) + location
@@ -216,7 +241,7 @@ def object_colour(pose: Pose, mesh: Mesh, keys: Tensor, maps: Tensor, light: Lig
     reflected = []
     for (irradiance, to_light), one, seen_from in zip(arriving, maps, pose.lights, strict=True):
         cosine = dot(normal, to_light).clamp_min(0)
-        lit = irradiance * shadows.on_object(one, seen_from, picture, point, bits)
+        lit = irradiance * shadows.on_object(one, seen_from, picture, point, bits) * (determinant > 0)
         reflected.append((diffuse * lit * cosine, gloss * lit * glossy(normal, view, to_light, cos_view, cosine)))
     (sun_d, sun_g), (lamp_d, lamp_g), (spot_d, spot_g) = reflected
     hue, spot_hue, _ = pose.hues.index_select(2, picture).unbind(1)
