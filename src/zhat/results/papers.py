@@ -391,6 +391,9 @@ class PartResult:
         if said.claim:
             return f"By our rule the paper's claim {'holds' if said.holds else 'does not hold'}: {said.claim}.{open_}"
         counts = ", ".join(f"{count} {name}" for name, count in self.verdicts.items())
+        cells = (cell for row in self.rows for cell in (row.learned, *row.readings.values()))
+        if self.rows and not any(cell is not None and cell.published for cell in cells):
+            return f"{len(self.rows)} rows of ours, without published numbers.{open_}"
         if not counts:
             return f"{len(self.rows)} rows, not judged: budget {self.budget} only tries the machinery.{open_}"
         by_spread = "".join(
