@@ -70,7 +70,9 @@ def how(result, budget):
     (part,) = (part for part in paper(result.paper).parts if part.label == result.label)
     named = "".join(f" --row {row.name}" for row in result.rows)
     chosen = named if result.expected < len(part.rows) else f" --{part.label.lower()}"
-    chosen += " --data DIR" * type(part.rows[0].process).__module__.startswith("zhat.datasets")
+    process = part.rows[0].process
+    recorded = getattr(process, "images", process)  # of images with known factors, some are drawn and not recorded
+    chosen += " --data DIR" * type(recorded).__module__.startswith("zhat.datasets")
     return (
         f"{seeds} seed{'s' * (seeds > 1)}, budget {budget}, on {about['device']}, torch {about['torch']}, commit "
         f"{about['commit'].replace('; ', ', ')}. Command: `zhat reproduce {result.paper}{chosen} --seeds "
