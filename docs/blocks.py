@@ -220,10 +220,36 @@ def verdicts():
         times = f"{models(result)} models" if compared else len(result.rows[0].seeds)
         page = f"{key}_text" if compared else key
         claims = ". ".join(f"{one.claim}: {one.answer}" for one in result.judgement.claims)
-        rows.append(
-            f"| [{key}](docs/{page}.md) | {result.label} | {times} | {claims + '.' if claims else result.summary} |"
-        )
+        rows.append(f"| [{key}]({page}.md) | {result.label} | {times} | {claims + '.' if claims else result.summary} |")
     return "\n".join(rows)
+
+
+def counted():
+    """One line for each paper: rows of tables by verdict, and claims of figures."""
+    rows = ["| paper | rows of its tables | claims of its figures |", "|---|---|---|"]
+    for key in dict.fromkeys(key for key, _, _ in MEASURED):
+        results = [
+            result_of(*found) for found in MEASURED if found[0] == key and not found[1].endswith(("p", "v", "m", "s"))
+        ]
+        cells = [row.learned for result in results for row in result.rows if row.learned is not None]
+        verdicts = [cell.verdict for cell in cells if cell.verdict]
+        claims = [claim for result in results for claim in judged(result.judgement)]
+        good = share(verdicts, ("reproduced", "exceeded"), "reproduced or exceeded")
+        rows.append(f"| [{key}](docs/{key}.md) | {good} | {share(claims, (True,), 'hold')} |")
+    return "\n".join(rows)
+
+
+def judged(judgement):
+    """Whether each claim of a judgement holds; None where it cannot be told."""
+    if judgement.claims:
+        return [one.holds for one in judgement.claims]
+    return [judgement.holds] if judgement.claim else []
+
+
+def share(found, good, said):
+    open_ = sum(one is None for one in found)
+    told = f", {open_} cannot be told" if open_ else ""
+    return f"{sum(one in good for one in found)} of {len(found)} {said}{told}" if found else "–"
 
 
 def read(part):
@@ -343,7 +369,8 @@ OF_PATCHES = OF_SECTORS[:3]
 
 PAGES = {
     "docs/audit.md": {"real-pairs": real_pairs},
-    "README.md": {"demo": demo, "benchmarks": benchmarks, "verdicts": verdicts},
+    "README.md": {"demo": demo, "counted": counted},
+    "docs/results.md": {"verdicts": verdicts, "benchmarks": benchmarks},
     "docs/zimmermann2021.md": {
         "table-1": lambda: compared("table-1"),
         "table-2": lambda: compared("table-2"),
