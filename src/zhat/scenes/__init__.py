@@ -1,6 +1,7 @@
 """Rendered worlds: scenes that draw pictures from latents, as mixings of a process."""
 
 from zhat.scenes.meshes import Mesh
-from zhat.scenes.objects import Jug, StillLife, Teapot
+from zhat.scenes.objects import SCENES, Jug, StillLife, Teapot
+from zhat.scenes.traversal import traversal
 
-__all__ = ["StillLife", "Jug", "Teapot", "Mesh"]
+__all__ = ["StillLife", "Jug", "Teapot", "SCENES", "Mesh", "traversal"]
