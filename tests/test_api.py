@@ -9,11 +9,11 @@ import pytest
 import zhat
 
 PUBLIC = {
-    "zhat": "__version__ dgp datasets scenes encoders objectives train IdentifiableEncoder Fresh Progress metrics Equivalence "
-    "equivalence theory score consistency audit decode runs report testing cite",
+    "zhat": "__version__ dgp datasets scenes encoders objectives train IdentifiableEncoder Fresh Progress metrics "
+    "Equivalence equivalence theory score consistency audit decode runs report testing cite",
     "zhat.dgp": "Space Real Sphere Box Product Distribution Uniform Normal Laplace GeneralizedNormal Conditional "
-    "Around VonMisesFisher Mixing Mixer Layers InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Process reseeded "
-    "Batch encoder_input Pairs Clusters Sectors",
+    "Around VonMisesFisher Mixing Mixer Layers InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Process "
+    "reseeded Batch encoder_input Pairs Clusters Sectors",
     "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented recorded Corpus Windows CentreWords CIFAR10 "
     "Patches KITTIMasks KnownFactors DSprites Shapes3D MPI3D Cars3D SmallNORB COIL20 ImageNetX",
     "zhat.scenes": "StillLife Jug Teapot SCENES Mesh traversal",
