@@ -47,12 +47,13 @@ for kernel in (
     narrow = {"COLUMNS": normalising._NARROW} if kernel is normalising._merge else {}
     code = build(kernel, tile | narrow, dict.fromkeys(kernel.arg_names, "*fp32") | numbers, 4)
     assert ".f64" not in code, f"{kernel.__name__}: double precision slipped in"
-splat = {"SEAM": 1e-5, "BITS": 13, "SIGN": 1, "BLOCK": drawing.TRIANGLES}
+splat = {"SEAM": 1e-5, "BITS": 13, "FAR_SIDE": True, "BLOCK": drawing.TRIANGLES}
 kinds = {"views": "*fp32", "corners": "*fp32", "keys": "*i32", "count": "i32", "samples": "i32", "levels": "fp32"}
 codes = [build(drawing._splat, splat, kinds, drawing.WARPS)]
-constants = {name: 0.5 for name in drawing._picture.arg_names if name.isupper()}
-constants |= {"SIDE": 64, "CELLS": 64, "BITS": 13, "BLOCK": drawing.PIXELS}
-kinds = dict.fromkeys(("poses", "table", "corners", "soft"), "*fp32") | {"keys": "*i32", "maps": "*i32", "out": "*u8"}
-codes.append(build(drawing._picture, constants, kinds | {"n": "i32", "count": "i32"}, drawing.WARPS))
+kinds = dict.fromkeys(("poses", "table", "corners", "soft", "things"), "*fp32") | {"keys": "*i32", "maps": "*i32"}
+for kernel, out in ((drawing._object, "*fp32"), (drawing._picture, "*u8")):
+    constants = {name: 0.5 for name in kernel.arg_names if name.isupper()}
+    constants |= {"SIDE": 64, "CELLS": 64, "BITS": 13, "BLOCK": drawing.PIXELS}
+    codes.append(build(kernel, constants, kinds | {"out": out, "n": "i32", "count": "i32"}, drawing.WARPS))
 assert not any(".f64" in code for code in codes), "the renderer: double precision slipped in"
 print("all kernels compile")

@@ -27,11 +27,11 @@ def both(mesh, side, z, monkeypatch):
     return drawn
 
 
-@pytest.mark.parametrize("inside_out", [False, True])
-def test_the_same_triangles_are_seen(inside_out):
+@pytest.mark.parametrize("far_side", [False, True])
+def test_the_same_triangles_are_seen(far_side):
     mesh, pose = BELL.to(DEVICE), Pose(latents(2), BELL.radius, 24, 24)
     views = posed(pose.camera, pose.rotation, pose.location)
-    plain, quick = (how.splat(views, mesh, 24, inside_out=inside_out).cpu() for how in (rasterise, fused))
+    plain, quick = (how.splat(views, mesh, 24, far_side=far_side).cpu() for how in (rasterise, fused))
     assert (plain >= 0).sum() > 40
     assert torch.equal(plain >= 0, quick >= 0)
     bits = rasterise.id_bits(mesh)

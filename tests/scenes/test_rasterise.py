@@ -42,12 +42,14 @@ def test_a_triangle_covers_its_area():
     assert abs(covered * cell**2 - area) < around * cell / 4
 
 
-def test_a_triangle_that_faces_away_is_seen_only_from_inside():
+def test_the_far_side_holds_only_what_faces_away():
     triangle = flat(TRIANGLE)
     away = Mesh(triangle.vertices, triangle.triangles.flip(1), -triangle.normals)
     view = from_above(32)
-    assert (splat(view, away, 32) == EMPTY).all()
-    assert torch.equal(splat(view, away, 32, inside_out=True), splat(view, triangle, 32))
+    assert (splat(view, triangle, 32, far_side=True) == EMPTY).all()
+    both_ways = splat(view, triangle, 32)
+    assert torch.equal(splat(view, away, 32, far_side=True), both_ways)
+    assert torch.equal(splat(view, away, 32), both_ways)
 
 
 def test_two_triangles_that_share_an_edge_cover_a_square_without_a_gap():

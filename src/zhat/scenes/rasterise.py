@@ -35,15 +35,15 @@ def steps(bits: int) -> int:
     return (1 << (31 - bits)) - 1
 
 
-def splat(views: Tensor, mesh: Mesh, samples: int, *, inside_out: bool = False) -> Tensor:
+def splat(views: Tensor, mesh: Mesh, samples: int, *, far_side: bool = False) -> Tensor:
     """The key of the nearest triangle at each sample.
 
     Args:
         views: of the object's own points, `(n, 4, 4)`.
         mesh: the object.
         samples: side of the map.
-        inside_out: draw the triangles that face away instead of those that face the eye. A shadow map of these cannot
-            put a surface into its own shadow.
+        far_side: draw only triangles that face away from the eye. A shadow map of these cannot put a surface into its
+            own shadow.
 
     Returns:
         `(n, samples, samples)`, int32; `EMPTY` where no triangle is seen.
@@ -58,7 +58,7 @@ def splat(views: Tensor, mesh: Mesh, samples: int, *, inside_out: bool = False) 
     x0, x1, x2 = x.unbind(1)
     y0, y1, y2 = y.unbind(1)
     area = (x1 - x0) * (y2 - y0) - (x2 - x0) * (y1 - y0)  # below 0 if it faces the eye: rows run downwards
-    facing = area > 0 if inside_out else area < 0
+    facing = area > 0 if far_side else area != 0
     left, right = _span(x, samples)
     top, bottom = _span(y, samples)
     wide, high = right - left + 1, bottom - top + 1

@@ -22,10 +22,12 @@ from zhat.scenes.meshes import Mesh
 from zhat.scenes.pose import GROUND, LAMP, Pose, camera, rays
 from zhat.scenes.rasterise import EMPTY, id_bits
 from zhat.scenes.shading import Light, from_lamp, from_spot, glossy, srgb, weights
-from zhat.scenes.vectors import cross, dot, turned, turned_back, unit
+from zhat.scenes.vectors import constant, cross, dot, turned, turned_back, unit
 from zhat.scenes.views import posed
 
 CELLS = 64  # side of a light's map, unless the picture is larger
+UP = (0.0, 0.0, 1.0)
+TAPS = (0.102, 0.398)  # weights of samples 3/4 and 1/4 of a pixel away from its middle, each way; see `filtered`
 ON_CPU, ON_GPU = 16, 1024  # pictures drawn at a time: what fits a core's cache, what fills a GPU
 
 
@@ -61,7 +63,7 @@ class Stage:
         pose = Pose(z, self.reach, 2 * self.side, self.cells)
         keys = how.splat(posed(pose.camera, pose.rotation, pose.location), mesh, 2 * self.side)
         views = posed(pose.lights, pose.rotation, pose.location).flatten(0, 1)
-        maps = how.splat(views, mesh, self.cells, inside_out=True).view(3, len(z), self.cells, self.cells)
+        maps = how.splat(views, mesh, self.cells, far_side=True).view(3, len(z), self.cells, self.cells)
         soft = shadows.blurred((maps != EMPTY).float(), pose.softness(self.light))
         picture: Tensor = how.picture(pose, mesh, ground, keys, maps, soft, self.light)
         return picture
@@ -76,8 +78,8 @@ class _Plain:
     """The two steps that `zhat.scenes.fused` has as well."""
 
     @staticmethod
-    def splat(views: Tensor, mesh: Mesh, samples: int, *, inside_out: bool = False) -> Tensor:
-        return rasterise.splat(views, mesh, samples, inside_out=inside_out)
+    def splat(views: Tensor, mesh: Mesh, samples: int, *, far_side: bool = False) -> Tensor:
+        return rasterise.splat(views, mesh, samples, far_side=far_side)
 
     @staticmethod
     def picture(
@@ -118,6 +120,7 @@ class Ground:
         view: unit vectors to the camera, `(3, side, side)`.
         cos_view, diffuse, gloss: cosine of the view and weights of both parts of the material, `(side, side)`.
         sun, lamp: light that is reflected where no shadow falls, diffuse and glossy part, `(2, side, side)` each.
+        table: the first two coordinates of the points and all of the above but `cos_view`, `(11, side * side)`.
     """
 
     def __init__(self, side: int, light: Light, device: torch.device) -> None:
@@ -126,12 +129,14 @@ class Ground:
         towards = rays(frame, middle.expand(side, side), middle[:, None].expand(side, side))
         self.points = frame.eye[:, None, None] + towards * ((GROUND - frame.eye[2]) / towards[2])
         self.view = -unit(towards)
-        self.up = middle.new_tensor([0.0, 0.0, 1.0])[:, None, None]
+        self.up = constant(UP, middle)[:, None, None]
         self.cos_view = self.view[2]
         self.diffuse, self.gloss = weights(self.cos_view, light)
         self.sun = torch.stack(self.reflected(torch.full_like(self.cos_view, light.sun), self.up.expand_as(towards)))
-        lamp, to_lamp = from_lamp(middle.new_tensor([0.0, 0.0, LAMP])[:, None, None] - self.points, light)
+        lamp, to_lamp = from_lamp(constant((0.0, 0.0, LAMP), middle)[:, None, None] - self.points, light)
         self.lamp = torch.stack(self.reflected(lamp, to_lamp))
+        parts = (self.points[:2], self.view, torch.stack([self.diffuse, self.gloss]), self.sun, self.lamp)
+        self.table = torch.cat(parts).flatten(1)
 
     def reflected(self, irradiance: Tensor, to_light: Tensor) -> tuple[Tensor, Tensor]:
         """The diffuse and the glossy part of what comes back, `(…, side, side)`; directions `(3, …, side, side)`."""
@@ -154,14 +159,37 @@ def picture(pose: Pose, mesh: Mesh, ground: Ground, keys: Tensor, maps: Tensor, 
         soft: where each light sees the object, blurred, `(3, n, s, s)`.
         light: how bright.
     """
-    side = ground.points.shape[-1]
-    out = ground_colour(pose, ground, soft, light).clamp(0, 1).flatten(1)  # (3, n * side * side)
+    below = ground_colour(pose, ground, soft, light)
     place, colour = object_colour(pose, mesh, keys, maps, light)
-    row = place // (2 * side)  # of all pictures together
-    pixel = (row // 2) * side + (place - row * (2 * side)) // 2
-    # A pixel is its ground plus, for each of its four samples that shows the object, a quarter of the difference.
-    out.index_add_(1, pixel, 0.25 * (colour.clamp(0, 1) - out.index_select(1, pixel)))
-    return srgb(out.view(3, len(keys), side, side).transpose(0, 1))
+    thing = filtered(place, torch.cat([colour, torch.ones_like(colour[:1])]), keys.shape)
+    return srgb((below * (1 - thing[3]) + thing[:3]).transpose(0, 1))
+
+
+def filtered(place: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Values at some samples, summed over the pixels around them with the weights `TAPS`.
+
+    The weights are those of Blender's filter, a Blackman-Harris window of three pixels, each way. Its outermost
+    samples, a pixel and a quarter away, have a weight of 0.003 and are left out.
+
+    Args:
+        place: of the samples among all of them, `(k,)`.
+        values: `(c, k)`.
+        shape: of all samples, `(n, 2 side, 2 side)`.
+
+    Returns:
+        `(c, n, side, side)`; samples that are not named, and those beyond the edge of the picture, count 0.
+    """
+    n, samples, _ = shape
+    wide = samples // 2 + 2  # a frame of one pixel takes what falls beyond the edge
+    row = place // samples
+    picture = row // samples
+    row, column = row - picture * samples, place - row * samples
+    out = values.new_zeros(len(values), n * wide * wide)
+    for down, weight_down in ((row // 2, TAPS[1]), ((row + 1) // 2 * 2 - row // 2 - 1, TAPS[0])):
+        for across, weight in ((column // 2, TAPS[1]), ((column + 1) // 2 * 2 - column // 2 - 1, TAPS[0])):
+            pixel = (picture * wide + down + 1) * wide + across + 1
+            out.index_add_(1, pixel, weight_down * weight * values)
+    return out.view(len(values), n, wide, wide)[..., 1:-1, 1:-1]
 
 
 def ground_colour(pose: Pose, ground: Ground, soft: Tensor, light: Light) -> Tensor:
@@ -199,7 +227,8 @@ def object_colour(pose: Pose, mesh: Mesh, keys: Tensor, maps: Tensor, light: Lig
     a = corners[0]
     e1, e2 = corners[1] - a, corners[2] - a
     p, s = cross(direction, e2), origin - a
-    scale = 1 / dot(e1, p)
+    determinant = dot(e1, p)  # above 0 if the ray comes from outside
+    scale = 1 / determinant
     u = (scale * dot(s, p)).clamp(0, 1)
     v = (scale * dot(direction, cross(s, e1))).clamp(0, 1)
     point = turned(rotation, a + u * e1 + v * e2) + location
@@ -209,14 +238,14 @@ def object_colour(pose: Pose, mesh: Mesh, keys: Tensor, maps: Tensor, light: Lig
     cos_view = dot(normal, view).clamp_min(0.02)  # interpolated normals may point away at the silhouette
     diffuse, gloss = weights(cos_view, light)
     arriving = (
-        (torch.full_like(u, light.sun), point.new_tensor([0.0, 0.0, 1.0])[:, None].expand_as(point)),
-        from_lamp(point.new_tensor([0.0, 0.0, LAMP])[:, None] - point, light),
+        (torch.full_like(u, light.sun), constant(UP, point)[:, None].expand_as(point)),
+        from_lamp(constant((0.0, 0.0, LAMP), point)[:, None] - point, light),
         from_spot(pose.spot.T.index_select(1, picture) - point, pose.aim.T.index_select(1, picture), light),
     )
     reflected = []
     for (irradiance, to_light), one, seen_from in zip(arriving, maps, pose.lights, strict=True):
         cosine = dot(normal, to_light).clamp_min(0)
-        lit = irradiance * shadows.on_object(one, seen_from, picture, point, bits)
+        lit = irradiance * shadows.on_object(one, seen_from, picture, point, bits) * (determinant > 0)
         reflected.append((diffuse * lit * cosine, gloss * lit * glossy(normal, view, to_light, cos_view, cosine)))
     (sun_d, sun_g), (lamp_d, lamp_g), (spot_d, spot_g) = reflected
     hue, spot_hue, _ = pose.hues.index_select(2, picture).unbind(1)
