@@ -2,6 +2,7 @@
 
     python -m benchmarks.rendering [--data DIR] [--side 64] [--out FILE]      speed on this machine, GPU if there is one
     python -m benchmarks.rendering --truth --data DIR [--pictures 3800]       against 4,000 pictures of Blender
+    python -m benchmarks.rendering --strip FILE --data DIR                    ten of Blender's pictures above ours
     python -m benchmarks.rendering --fit --data DIR                           constants of the lights, on 200 of them
 
 DIR holds threedident_rerender/ (teapot.npz, full_4000.webp and its latents; reading the pictures needs Pillow). Without
@@ -28,6 +29,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
+from zhat.experiment.samples import png, tiled
 from zhat.scenes import Jug, Teapot, rasterise, shadows, still_life
 from zhat.scenes.pose import Pose
 from zhat.scenes.shading import Light
@@ -132,6 +134,14 @@ def truth(data, pictures):
         }
     found["share of the object left out"] = round(statistics.fmean(left_out), 4)
     return found
+
+
+def strip(data, path, pictures=10):
+    """Pictures of Blender above ours."""
+    folder = Path(data) / FOLDER
+    z, theirs = (part[FITTED : FITTED + pictures] for part in blender(folder))
+    ours = Teapot(file=str(folder / "teapot.npz")).build(10, torch.Generator())(z)
+    path.write_bytes(png(tiled(torch.stack([theirs, ours]))))
 
 
 def fit(data, pictures=100):
@@ -309,9 +319,13 @@ def main():
     parser.add_argument("--side", type=int, default=64)
     parser.add_argument("--truth", action="store_true")
     parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--strip", type=Path)
     parser.add_argument("--pictures", type=int, default=3800)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
+    if asked.strip:
+        strip(asked.data, asked.strip)
+        return
     if asked.fit:
         print(json.dumps(fit(asked.data), indent=1))
         return

@@ -27,6 +27,7 @@ ROOMS = {
     "zhat": "The package",
     "zhat.dgp": "The world",
     "zhat.datasets": "Recorded data",
+    "zhat.scenes": "Rendered worlds",
     "zhat.encoders": "Encoders",
     "zhat.objectives": "Objectives",
     "zhat.kernels": "Kernels",

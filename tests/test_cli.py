@@ -39,7 +39,7 @@ def test_version():
 
 
 def test_commands_are_the_documented_ones():
-    assert sorted(COMMANDS) == ["adapt", "audit", "check", "decode", "demo", "list", "report", "reproduce"]
+    assert sorted(COMMANDS) == ["adapt", "audit", "check", "decode", "demo", "list", "report", "reproduce", "show"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -80,6 +80,27 @@ def test_report_writes_the_page_of_a_run(tmp_path):
     assert (folder / "report.html").exists()
     assert zhat("report", str(tmp_path), "--out", str(tmp_path / "page.html")).exit_code == 0
     assert (tmp_path / "page.html").exists()
+
+
+def test_show_draws_one_line_for_each_latent(tmp_path, monkeypatch):
+    image = pytest.importorskip("PIL.Image", reason="Pillow reads the picture back")
+    shown = zhat("show", "jug", "--side", "16", "--steps", "3", "--out", str(tmp_path / "new" / "jug.png"))
+    assert shown.exit_code == 0, shown.output
+    assert "from top to bottom x, y, z, rot_alpha" in " ".join(shown.output.split())
+    with image.open(tmp_path / "new" / "jug.png") as picture:
+        assert picture.size == (3 * 18 - 2, 10 * 18 - 2)
+    monkeypatch.delenv("ZHAT_DATA", raising=False)
+    for words, message in (
+        (("show", "kettle"), "there is no world named 'kettle'. Known: jug, teapot"),
+        (("show", "teapot"), "Give the folder that holds it with --data"),
+        (("show", "jug", "--side", "3"), "`side` must be a whole number of at least 8"),
+        (("show", "jug", "--steps", "1"), "`steps` must be a whole number of at least 2"),
+        (("show", "jug", "--side", "16", "--steps", "2", "--out", str(tmp_path)), "it is a folder"),
+        (("show", "teapot", "--data", str(tmp_path / "nowhere")), "--data must be the folder of recorded data"),
+    ):
+        refused = zhat(*words)
+        assert refused.exit_code == 2, refused.output
+        assert message in " ".join(refused.output.split())
 
 
 def test_check_reads_a_head_and_says_what_theory_says(tmp_path):

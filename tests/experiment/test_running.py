@@ -1,4 +1,5 @@
 import shutil
+from collections import OrderedDict
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from zhat.dgp import Embedding, InvertibleMLP, Pairs, Sphere, Uniform, VonMisesF
 from zhat.encoders import mlp
 from zhat.equivalence import AFFINE, ORTHOGONAL
 from zhat.errors import BadInput, RunFailed, TooFewRows, UnknownName
-from zhat.experiment import Budget, Factors, Row, run
+from zhat.experiment import Budget, Factors, Row, against, run
 from zhat.experiment.running import seconds_per_step, stacks
 from zhat.fresh import Fresh
 from zhat.metrics import Recovery
@@ -51,6 +52,20 @@ def test_the_folder_of_a_row_is_the_same_in_every_process_and_tells_functions_ap
     folders = [replace(ROW, objective=objective).folder(SHORT) for objective in (one, two, lambda h, b: h.mean())]
     assert len(set(folders)) == 3
     assert " at 0x" not in str(replace(ROW, objective=one).settings(SHORT))
+
+
+def test_raw_observations_that_are_the_same_are_profiled_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr(against, "profile", lambda z, h, **how: asked.append(h) or len(asked))
+    monkeypatch.setattr(against, "_PROFILES", OrderedDict())
+    z, x = torch.rand(2, 60, 3, generator=torch.Generator().manual_seed(99))
+    assert [against._of_observations(z.clone(), x.clone(), True) for _ in range(3)] == [1, 1, 1]
+    assert against._of_observations(z, x, False) == 2
+    assert against._of_observations(z, x + 1e-6, True) == 3
+    assert against._of_observations(z + 1e-6, x, True) == 4
+    for i in range(9):
+        against._of_observations(z, x + i + 1, True)
+    assert len(against._PROFILES) == 8
 
 
 def test_only_missing_seeds_are_trained(tmp_path):

@@ -189,7 +189,7 @@ def test_a_row_is_scored_in_all_its_ways(tmp_path):
     names = {"MCC", "R2 of pixels", "R2, training pictures", "MCC, training pictures"}
     assert set(record.readings) == names
     assert all(math.isfinite(v) for both in record.readings.values() for v in both)
-    assert record.by_paper.n == 128
+    assert record.by_paper.n == 64
     assert record.held_out.value != record.by_paper.value
     assert record.samples.startswith("data:image/png")
 

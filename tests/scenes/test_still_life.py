@@ -1,8 +1,11 @@
 import math
+import os
+from pathlib import Path
 
 import pytest
 import torch
 
+from benchmarks import rendering
 from tests.scenes.test_rasterise import sphere
 from zhat.scenes import Mesh, shadows, still_life
 from zhat.scenes.meshes import joined
@@ -107,3 +110,16 @@ def test_drawing_leaves_the_number_of_threads_alone():
     before = torch.get_num_threads()
     Stage(sphere(4, 5), 8)(MIDDLE)
     assert torch.get_num_threads() == before
+
+
+@pytest.mark.data
+def test_pictures_are_those_of_blender():
+    # The bars hold on 3,800 pictures (python -m benchmarks.rendering --truth); here are 40 of them.
+    pytest.importorskip("PIL.Image", reason="Pillow reads the pictures")
+    home = os.environ.get("ZHAT_DATA")
+    if not home or not (Path(home) / rendering.FOLDER / "full_4000.webp").exists():
+        pytest.skip("threedident_rerender is not among the recorded data")
+    found = rendering.truth(home, 40)
+    assert found["ssim"]["median"] >= 0.90
+    assert found["silhouettes' overlap"]["median"] >= 0.95
+    assert found["overlap of the mesh"]["median"] >= 0.95

@@ -60,7 +60,7 @@ def reproduce(
     if row:
         parts = holding(parts, row)
     if data is not None:
-        _lies_in(data)
+        lies_in(data)
     if models is not None:
         if row:
             raise BadInput("--row names rows of the paper, and --models puts yours in their place. Give one of them.")
@@ -119,7 +119,7 @@ def _numbered(paper: Any, table: str | None, figure: str | None) -> Any:
     return paper.numbered("table", table) if table is not None else paper.numbered("figure", figure)
 
 
-def _lies_in(data: Path) -> None:
+def lies_in(data: Path) -> None:
     """Let recorded data be read from this folder, here and in the processes that are started."""
     import os
 

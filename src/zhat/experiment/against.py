@@ -5,8 +5,10 @@ A value that owns which rows are drawn, what is watched while training, the scor
 
 from __future__ import annotations
 
+import hashlib
 import math
 import statistics
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -34,7 +36,7 @@ from zhat.experiment.scoring import (
 )
 from zhat.metrics import CCA, Measure, Recovery, profile
 from zhat.objectives import Objective
-from zhat.results import Record, Score, Sides
+from zhat.results import Profile, Record, Score, Sides
 from zhat.theory import predict
 
 if TYPE_CHECKING:
@@ -89,7 +91,7 @@ class _Known:
             record,
             sides=replace(self.sides, raw=said),
             prediction=predict(world, row.objective, row.encoder),
-            raw=profile(z, represent(Raw(), x), shift=shift),
+            raw=_of_observations(z, x, shift),
             learned=profile(z, h, shift=shift),
             picture=picture(z, h),
             samples=samples(world, device),
@@ -107,6 +109,23 @@ class _Known:
         """By the paper's protocol, a mean over batches; and read on rows that the fit has not seen."""
         drawn = [trained.represented(trained.rows, 100 + i, seen=self.seen, batch=self.batch) for i in range(batches)]
         return averaged(measure, drawn), held_out(measure, *trained.represented(2 * trained.rows, 99))
+
+
+_PROFILES: OrderedDict[tuple[str, bool], Profile] = OrderedDict()
+_KEPT = 8
+
+
+def _of_observations(z: Tensor, x: Tensor, shift: bool) -> Profile:
+    """The profile of raw observations; it takes long for images, so rows that read the same ones share it."""
+    digest = hashlib.sha256()
+    for side in (z, x):
+        digest.update(f"{side.dtype}{tuple(side.shape)}".encode() + side.cpu().contiguous().numpy().tobytes())
+    key = digest.hexdigest(), shift
+    if key not in _PROFILES:
+        _PROFILES[key] = profile(z, represent(Raw(), x), shift=shift)
+        if len(_PROFILES) > _KEPT:
+            _PROFILES.popitem(last=False)
+    return _PROFILES[key]
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def budgets(encoder: Fresh, steps: int = 4_000, *, start: float = 1.0) -> tuple[
     return (
         read,
         replace(read, name="fast", recipe=fast),
-        Budget("smoke", smoke, seeds=1, batches=1, rows=256, profile_rows=1300, judged=False),
+        Budget("smoke", smoke, seeds=1, batches=1, rows=128, profile_rows=1300, judged=False),
     )
 
 

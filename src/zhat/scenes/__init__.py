@@ -2,8 +2,9 @@
 
 from zhat.scenes.grid import SpriteGrid
 from zhat.scenes.meshes import Mesh
-from zhat.scenes.objects import Jug, StillLife, Teapot
+from zhat.scenes.objects import SCENES, Jug, StillLife, Teapot
 from zhat.scenes.periodic import Periodic
 from zhat.scenes.sprites import Sprites
+from zhat.scenes.traversal import traversal
 
-__all__ = ["StillLife", "Jug", "Teapot", "Mesh", "Periodic", "Sprites", "SpriteGrid"]
+__all__ = ["StillLife", "Jug", "Teapot", "SCENES", "Mesh", "traversal", "Periodic", "Sprites", "SpriteGrid"]

@@ -50,15 +50,6 @@ def picture(pose: Pose, mesh: Mesh, ground: Ground, keys: Tensor, maps: Tensor, 
     n, side, cells, bits = len(keys), ground.points.shape[-1], maps.shape[-1], id_bits(mesh)
     parts = (pose.rotation.flatten(1), pose.location, pose.spot, pose.aim, pose.hues.permute(2, 1, 0).flatten(1))
     poses = torch.cat([*parts, pose.lights.permute(1, 0, 2, 3).flatten(1)], 1)  # (n, 75)
-    table = torch.cat(
-        [
-            ground.points[:2].flatten(1),
-            ground.view.flatten(1),
-            torch.stack([ground.diffuse, ground.gloss]).flatten(1),
-            ground.sun.flatten(1),
-            ground.lamp.flatten(1),
-        ]
-    )  # (11, side * side)
     middle, edge = light.edge
     shared = {
         "SIDE": side,
@@ -98,7 +89,7 @@ def picture(pose: Pose, mesh: Mesh, ground: Ground, keys: Tensor, maps: Tensor, 
     )
     out = torch.empty(n, 3, side, side, dtype=torch.uint8, device=keys.device)
     _picture[(triton.cdiv(side * side, PIXELS), n)](
-        poses, table, keys, soft, things, out, n, GROUND=GROUND, NEAR_TAP=TAPS[1], FAR_TAP=TAPS[0], **shared
+        poses, ground.table, keys, soft, things, out, n, GROUND=GROUND, NEAR_TAP=TAPS[1], FAR_TAP=TAPS[0], **shared
     )
     return out
 
@@ -274,7 +265,7 @@ def _srgb(x):
     return (255.0 * tl.where(x <= 0.0031308, 12.92 * x, curved) + 0.5).to(tl.uint8)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _object(
     poses,
     corners,
@@ -407,7 +398,7 @@ def _object(
         tl.store(there + 2 * every, object_blue, mask=shown)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _picture(
     poses,
     table,

@@ -29,6 +29,7 @@ class StillLife(ABC):
         dim: how many latents there are.
         names: what they are called.
         shape: of a picture, `(3, side, side)`.
+        still: latents at which the object is well seen; `traversal` moves one of them at a time.
         rows_at_once: how many rows training draws together; a picture takes milliseconds on a CPU.
     """
 
@@ -36,6 +37,7 @@ class StillLife(ABC):
     dim: ClassVar[int] = len(NAMES)
     names: ClassVar[tuple[str, ...]] = NAMES
     rows_at_once: ClassVar[int] = 256
+    still: ClassVar[tuple[float, ...]] = (0.35, 0.0, -0.1, 0.1, -0.2, -0.4, 0.5, 0.2, -0.55, -0.85)
 
     def __post_init__(self) -> None:
         _checks.settle(self, side=_checks.count(self.side, "side", least=8))
@@ -104,3 +106,7 @@ class Teapot(StillLife):
 @lru_cache(maxsize=16)
 def _stage(scene: StillLife) -> Stage:
     return Stage(scene.mesh(), scene.side)
+
+
+SCENES: dict[str, type[StillLife]] = {"jug": Jug, "teapot": Teapot}
+"""The scenes that `zhat show` draws, by name."""

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from zhat.scenes.shading import Light, hue
-from zhat.scenes.vectors import euler
+from zhat.scenes.vectors import constant, euler
 from zhat.scenes.views import Frame, parallel, perspective, towards
 
 NAMES = (
@@ -62,7 +62,7 @@ class Pose:
 
     def __init__(self, z: Tensor, reach: float, samples: int, cells: int) -> None:
         right_angle = math.pi / 2
-        self.location = 3 * z[:, :3] + z.new_tensor([0.0, 0.0, SPAN / 2])
+        self.location = 3 * z[:, :3] + constant((0.0, 0.0, SPAN / 2), z)
         self.rotation = euler(right_angle * z[:, 3:6])
         theta = right_angle * z[:, 6]
         self.spot = torch.stack([4 * theta.sin(), 4 * theta.cos(), torch.full_like(theta, SPOT)], 1)
@@ -119,7 +119,7 @@ NEAREST = 0.1  # nothing nearer than this is drawn
 def camera(like: Tensor) -> Frame:
     """The camera: 45 degrees down towards the origin; fields `(3,)`, on the device of a tensor."""
     h = math.sqrt(0.5)
-    return Frame(*like.new_tensor([[CAMERA, 0, CAMERA], [0, 1, 0], [-h, 0, h], [-h, 0, -h]]).unbind(0))
+    return Frame(*constant(((CAMERA, 0, CAMERA), (0, 1, 0), (-h, 0, h), (-h, 0, -h)), like).unbind(0))
 
 
 def rays(frame: Frame, x: Tensor, y: Tensor) -> Tensor:
@@ -130,4 +130,4 @@ def rays(frame: Frame, x: Tensor, y: Tensor) -> Tensor:
 
 def _down(eye: Tensor) -> Frame:
     """A light at `eye` that shines straight down, `(n, 3)`."""
-    return Frame(eye, *eye.new_tensor([[1, 0, 0], [0, 1, 0], [0, 0, -1]]).unbind(0))
+    return Frame(eye, *constant(((1, 0, 0), (0, 1, 0), (0, 0, -1)), eye).unbind(0))

@@ -22,10 +22,11 @@ from zhat.scenes.meshes import Mesh
 from zhat.scenes.pose import GROUND, LAMP, Pose, camera, rays
 from zhat.scenes.rasterise import EMPTY, id_bits
 from zhat.scenes.shading import Light, from_lamp, from_spot, glossy, srgb, weights
-from zhat.scenes.vectors import cross, dot, turned, turned_back, unit
+from zhat.scenes.vectors import constant, cross, dot, turned, turned_back, unit
 from zhat.scenes.views import posed
 
 CELLS = 64  # side of a light's map, unless the picture is larger
+UP = (0.0, 0.0, 1.0)
 TAPS = (0.102, 0.398)  # weights of samples 3/4 and 1/4 of a pixel away from its middle, each way; see `filtered`
 ON_CPU, ON_GPU = 16, 1024  # pictures drawn at a time: what fits a core's cache, what fills a GPU
 
@@ -119,6 +120,7 @@ class Ground:
         view: unit vectors to the camera, `(3, side, side)`.
         cos_view, diffuse, gloss: cosine of the view and weights of both parts of the material, `(side, side)`.
         sun, lamp: light that is reflected where no shadow falls, diffuse and glossy part, `(2, side, side)` each.
+        table: the first two coordinates of the points and all of the above but `cos_view`, `(11, side * side)`.
     """
 
     def __init__(self, side: int, light: Light, device: torch.device) -> None:
@@ -127,12 +129,14 @@ class Ground:
         towards = rays(frame, middle.expand(side, side), middle[:, None].expand(side, side))
         self.points = frame.eye[:, None, None] + towards * ((GROUND - frame.eye[2]) / towards[2])
         self.view = -unit(towards)
-        self.up = middle.new_tensor([0.0, 0.0, 1.0])[:, None, None]
+        self.up = constant(UP, middle)[:, None, None]
         self.cos_view = self.view[2]
         self.diffuse, self.gloss = weights(self.cos_view, light)
         self.sun = torch.stack(self.reflected(torch.full_like(self.cos_view, light.sun), self.up.expand_as(towards)))
-        lamp, to_lamp = from_lamp(middle.new_tensor([0.0, 0.0, LAMP])[:, None, None] - self.points, light)
+        lamp, to_lamp = from_lamp(constant((0.0, 0.0, LAMP), middle)[:, None, None] - self.points, light)
         self.lamp = torch.stack(self.reflected(lamp, to_lamp))
+        parts = (self.points[:2], self.view, torch.stack([self.diffuse, self.gloss]), self.sun, self.lamp)
+        self.table = torch.cat(parts).flatten(1)
 
     def reflected(self, irradiance: Tensor, to_light: Tensor) -> tuple[Tensor, Tensor]:
         """The diffuse and the glossy part of what comes back, `(…, side, side)`; directions `(3, …, side, side)`."""
@@ -234,8 +238,8 @@ def object_colour(pose: Pose, mesh: Mesh, keys: Tensor, maps: Tensor, light: Lig
     cos_view = dot(normal, view).clamp_min(0.02)  # interpolated normals may point away at the silhouette
     diffuse, gloss = weights(cos_view, light)
     arriving = (
-        (torch.full_like(u, light.sun), point.new_tensor([0.0, 0.0, 1.0])[:, None].expand_as(point)),
-        from_lamp(point.new_tensor([0.0, 0.0, LAMP])[:, None] - point, light),
+        (torch.full_like(u, light.sun), constant(UP, point)[:, None].expand_as(point)),
+        from_lamp(constant((0.0, 0.0, LAMP), point)[:, None] - point, light),
         from_spot(pose.spot.T.index_select(1, picture) - point, pose.aim.T.index_select(1, picture), light),
     )
     reflected = []

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 import torch
 from torch import Tensor
+
+
+def constant(values: tuple[Any, ...], like: Tensor) -> Tensor:
+    """Fixed numbers, in the dtype and on the device of a tensor; copied there once, because a GPU waits for a copy."""
+    return _kept(values, like.dtype, like.device)
+
+
+@lru_cache(maxsize=64)
+def _kept(values: tuple[Any, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor(values, dtype=dtype, device=device)
 
 
 def dot(a: Tensor, b: Tensor) -> Tensor:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from zhat.scenes.vectors import constant
+
 
 @dataclass(frozen=True, eq=False)
 class Frame:
@@ -33,7 +35,7 @@ class Frame:
 def towards(eye: Tensor, target: Tensor) -> Frame:
     """An eye that looks at a target; the direction must not be that of the x axis. All `(…, 3)`."""
     forward = torch.nn.functional.normalize(target - eye, dim=-1)
-    aside = torch.tensor([1.0, 0.0, 0.0], dtype=eye.dtype, device=eye.device).expand_as(forward)
+    aside = constant((1.0, 0.0, 0.0), eye).expand_as(forward)
     up = torch.nn.functional.normalize(aside - (aside * forward).sum(-1, keepdim=True) * forward, dim=-1)
     return Frame(eye, torch.linalg.cross(forward, up), up, forward)
 
@@ -59,7 +61,7 @@ def perspective(frame: Frame, centre: Tensor, half: Tensor, near: Tensor, far: T
     a = _place(right, ahead, centre[..., 0], half, samples)
     b = _place(-up, ahead, centre[..., 1], half, samples)
     scale = 1 / (1 / near - 1 / far)
-    one = torch.tensor([0.0, 0.0, 0.0, 1.0], dtype=ahead.dtype, device=ahead.device)
+    one = constant((0.0, 0.0, 0.0, 1.0), ahead)
     t = scale[..., None] * (one - ahead / far[..., None])
     return torch.stack(torch.broadcast_tensors(a, b, ahead, t), -2)
 
@@ -79,7 +81,7 @@ def parallel(frame: Frame, half: Tensor, samples: int) -> Tensor:
         `(…, 4, 4)`.
     """
     right, up, ahead = frame.rows()
-    one = torch.tensor([0.0, 0.0, 0.0, 1.0], dtype=ahead.dtype, device=ahead.device).expand_as(right)
+    one = constant((0.0, 0.0, 0.0, 1.0), ahead).expand_as(right)
     a = _place(right, one, torch.zeros_like(half), half, samples)
     b = _place(-up, one, torch.zeros_like(half), half, samples)
     return torch.stack([a, b, one, 0.5 * (one - ahead / half[..., None])], -2)

@@ -1,0 +1,45 @@
+"""zhat show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from zhat.cli.door import app, door
+from zhat.cli.reproduce import lies_in
+from zhat.errors import UnknownName
+
+
+@app.command()
+@door
+def show(
+    world: Annotated[str, typer.Argument(help="jug, or teapot (with --data).")],
+    out: Annotated[Path, typer.Option(help="The PNG file to write.")] = Path("picture.png"),
+    side: Annotated[int, typer.Option(help="Pixels of each picture, both ways.")] = 64,
+    steps: Annotated[int, typer.Option(help="Pictures in a line.")] = 9,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of recorded data; the variable ZHAT_DATA if not given.")
+    ] = None,
+) -> None:
+    """Draw what each latent of a rendered world does: one line of pictures for each.
+
+    In a line, one latent goes from -1 to 1 and the others stand still.
+    """
+    from zhat._files import write_whole
+    from zhat.experiment.samples import png, tiled
+    from zhat.scenes import SCENES, traversal
+
+    if world not in SCENES:
+        raise UnknownName("world", world, SCENES)
+    if data is not None:
+        lies_in(data)
+    scene = SCENES[world](side=side)
+    picture = png(tiled(traversal(scene, steps)))
+    write_whole(out, lambda path: _put(path, picture))
+    print(f"{out}: from top to bottom {', '.join(scene.names)}; each from -1 to 1.")
+
+
+def _put(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
