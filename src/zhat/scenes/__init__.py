@@ -1,7 +1,9 @@
 """Rendered worlds: scenes that draw pictures from latents, as mixings of a process."""
 
 from zhat.scenes.meshes import Mesh
-from zhat.scenes.objects import SCENES, Jug, StillLife, Teapot
-from zhat.scenes.traversal import traversal
+from zhat.scenes.objects import Jug, StillLife, Teapot
+from zhat.scenes.room import Room
+from zhat.scenes.room_grid import RoomGrid
+from zhat.scenes.traversal import SCENES, Scene, traversal
 
-__all__ = ["StillLife", "Jug", "Teapot", "SCENES", "Mesh", "traversal"]
+__all__ = ["Scene", "StillLife", "Jug", "Teapot", "Room", "RoomGrid", "SCENES", "Mesh", "traversal"]
