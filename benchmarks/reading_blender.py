@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.rendering import FITTED, FOLDER, blender
+from benchmarks.rendering import FITTED, FOLDER, RESULTS, blender
 from zhat import randomness
 from zhat.datasets.place import VARIABLE
 from zhat.dgp import encoder_input
@@ -35,7 +35,7 @@ def main():
     parser.add_argument("--steps", type=int, default=8_000)
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, default=RESULTS / "reading_blender.json")
     args = parser.parse_args()
     os.environ[VARIABLE] = args.data
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -59,8 +59,8 @@ def main():
         print(f"{name}: mean R2 {found[name]['mean R2']:.4f};", *(f"{v:.3f}" for v in each), flush=True)
     settings = {"steps": args.steps, "batch": args.batch, "seed": args.seed, "training seconds": round(seconds)}
     machine = torch.cuda.get_device_name() if device == "cuda" else "CPU"
-    if args.out:
-        args.out.write_text(json.dumps(found | settings | {"machine": machine}, indent=1) + "\n")
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(json.dumps(found | settings | {"machine": machine}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ KINDS = {  # a kind is what a room exports from some of its modules; all of them
     "mixings": ("zhat.dgp", ("mixing",)),
     "processes": ("zhat.dgp", ("pairs", "clusters", "sectors")),
     "datasets": ("zhat.datasets", ()),
-    "scenes": ("zhat.scenes", ("objects",)),
+    "scenes": ("zhat.scenes", ("objects", "room", "room_grid")),
     "encoders": ("zhat.encoders", ()),
     "objectives": ("zhat.objectives", ()),
     "metrics": ("zhat.metrics", ()),

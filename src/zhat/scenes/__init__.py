@@ -2,9 +2,24 @@
 
 from zhat.scenes.grid import SpriteGrid
 from zhat.scenes.meshes import Mesh
-from zhat.scenes.objects import SCENES, Jug, StillLife, Teapot
+from zhat.scenes.objects import Jug, StillLife, Teapot
 from zhat.scenes.periodic import Periodic
+from zhat.scenes.room import Room
+from zhat.scenes.room_grid import RoomGrid
 from zhat.scenes.sprites import Sprites
-from zhat.scenes.traversal import traversal
+from zhat.scenes.traversal import SCENES, Scene, traversal
 
-__all__ = ["StillLife", "Jug", "Teapot", "SCENES", "Mesh", "traversal", "Periodic", "Sprites", "SpriteGrid"]
+__all__ = [
+    "Scene",
+    "StillLife",
+    "Jug",
+    "Teapot",
+    "Room",
+    "RoomGrid",
+    "Sprites",
+    "SpriteGrid",
+    "Periodic",
+    "SCENES",
+    "Mesh",
+    "traversal",
+]
