@@ -3,8 +3,8 @@
     python -m benchmarks.reading_blender --data DIR [--steps 8000] [--seed 0] [--out FILE]
 
 A ResNet-18 is trained with supervision on 250,000 pictures of the teapot that zhat.scenes draws. Then it reads the ten
-latents of 3,800 pictures that Blender drew of the same scene (DIR/threedident_rerender, without the 200 pictures that the
-constants of the lights were fitted to), and of pictures of ours that it has not seen. Nothing is fitted in between.
+latents of 3,800 pictures that Blender drew of the same scene (DIR/threedident_rerender, without the 200 pictures that
+the constants of the lights were fitted to), and of pictures of ours that it has not seen. Nothing is fitted in between.
 """
 
 import argparse

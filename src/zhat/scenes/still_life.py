@@ -25,7 +25,7 @@ from zhat.scenes.views import posed
 CELLS = 64  # side of a light's map, unless the picture is larger
 UP = (0.0, 0.0, 1.0)
 TAPS = (0.102, 0.398)  # weights of samples 3/4 and 1/4 of a pixel away from its middle, each way; see `filtered`
-ON_CPU, ON_GPU = 16, 1024  # pictures drawn at a time: what fits a core's cache, what fills a GPU
+ON_CPU, ON_GPU = 16, 2048  # pictures drawn at a time: what fits a core's cache, what fills a GPU
 
 
 class Stage:
