@@ -3,9 +3,9 @@
     python -m benchmarks.reading_blender --data DIR [--steps 20000] [--batch 512] [--device cuda] [--out FILE]
 
 A ResNet-18 with 100 units before its ten outputs learns the latents of freshly drawn teapots with supervision. Then it
-is given pictures of Blender that it has never seen, and 4,096 of ours for comparison. The score is the R2 of each latent
-as predicted, without any further fit. A shift of brightness or blur between the renderers would cost here. DIR holds
-threedident_rerender/. Results go to results/rendering/reading_blender.json.
+is given pictures of Blender that it has never seen, and 4,096 of ours for comparison. The score is the R2 of each
+latent as predicted, without any further fit. A shift of brightness or blur between the renderers would cost here.
+DIR holds threedident_rerender/. Results go to results/rendering/reading_blender.json.
 """
 
 import argparse

@@ -30,7 +30,7 @@ import torch
 from torch.nn import functional as F
 
 from zhat.experiment.samples import png, tiled
-from zhat.scenes import Jug, Teapot, rasterise, shadows, still_life
+from zhat.scenes import Jug, Teapot, blocks, rasterise, shadows, still_life
 from zhat.scenes.pose import Pose
 from zhat.scenes.shading import Light
 from zhat.scenes.still_life import Stage
@@ -293,7 +293,7 @@ def on_cpu(stage, n=128):
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     pose = Pose(z[:16], stage.reach, 2 * stage.side, stage.cells)
     views = posed(pose.camera, pose.rotation, pose.location)
-    with still_life._one_thread_each():
+    with blocks.one_thread_each():
         rasterise.splat(views, stage.mesh, 2 * stage.side)
         started = time.process_time()
         ours = rasterise.splat(views, stage.mesh, 2 * stage.side)

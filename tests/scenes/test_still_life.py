@@ -106,12 +106,6 @@ def test_a_part_of_the_object_shades_another():
     assert colour[0, of_lower].max() < 0.02
 
 
-def test_drawing_leaves_the_number_of_threads_alone():
-    before = torch.get_num_threads()
-    Stage(sphere(4, 5), 8)(MIDDLE)
-    assert torch.get_num_threads() == before
-
-
 @pytest.mark.data
 def test_pictures_are_those_of_blender():
     # The bars hold on 3,800 pictures (python -m benchmarks.rendering --truth); here are 40 of them.

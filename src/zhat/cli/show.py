@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from typing import Annotated
 
@@ -9,15 +10,15 @@ import typer
 
 from zhat.cli.door import app, door
 from zhat.cli.reproduce import lies_in
-from zhat.errors import UnknownName
+from zhat.errors import BadInput, UnknownName
 
 
 @app.command()
 @door
 def show(
-    world: Annotated[str, typer.Argument(help="jug, or teapot (with --data).")],
+    world: Annotated[str, typer.Argument(help="jug, room, or teapot (with --data).")],
     out: Annotated[Path, typer.Option(help="The PNG file to write.")] = Path("picture.png"),
-    side: Annotated[int, typer.Option(help="Pixels of each picture, both ways.")] = 64,
+    side: Annotated[int | None, typer.Option(help="Pixels of each picture, both ways; 64 if not given.")] = None,
     steps: Annotated[int, typer.Option(help="Pictures in a line.")] = 9,
     data: Annotated[
         Path | None, typer.Option(help="Folder of recorded data; the variable ZHAT_DATA if not given.")
@@ -35,7 +36,10 @@ def show(
         raise UnknownName("world", world, SCENES)
     if data is not None:
         lies_in(data)
-    scene = SCENES[world](side=side)
+    kind = SCENES[world]
+    if side is not None and "side" not in signature(kind).parameters:
+        raise BadInput(f"--side {side}: pictures of {world} have one size only. Leave --side out.")
+    scene = kind() if side is None else kind(side=side)
     picture = png(tiled(traversal(scene, steps)))
     write_whole(out, lambda path: _put(path, picture))
     print(f"{out}: from top to bottom {', '.join(scene.names)}; each from -1 to 1.")

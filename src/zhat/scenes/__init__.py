@@ -1,10 +1,25 @@
 """Rendered worlds: scenes that draw pictures from latents, as mixings of a process."""
 
-from zhat.scenes.grid import SpriteGrid
 from zhat.scenes.meshes import Mesh
-from zhat.scenes.objects import SCENES, Jug, StillLife, Teapot
+from zhat.scenes.objects import Jug, StillLife, Teapot
 from zhat.scenes.periodic import Periodic
+from zhat.scenes.room import Room
+from zhat.scenes.room_grid import RoomGrid
+from zhat.scenes.sprite_grid import SpriteGrid
 from zhat.scenes.sprites import Sprites
-from zhat.scenes.traversal import traversal
+from zhat.scenes.traversal import SCENES, Scene, traversal
 
-__all__ = ["StillLife", "Jug", "Teapot", "SCENES", "Mesh", "traversal", "Periodic", "Sprites", "SpriteGrid"]
+__all__ = [
+    "Scene",
+    "StillLife",
+    "Jug",
+    "Teapot",
+    "Periodic",
+    "Room",
+    "RoomGrid",
+    "Sprites",
+    "SpriteGrid",
+    "SCENES",
+    "Mesh",
+    "traversal",
+]

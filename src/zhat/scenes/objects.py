@@ -106,7 +106,3 @@ class Teapot(StillLife):
 @lru_cache(maxsize=16)
 def _stage(scene: StillLife) -> Stage:
     return Stage(scene.mesh(), scene.side)
-
-
-SCENES: dict[str, type[StillLife]] = {"jug": Jug, "teapot": Teapot}
-"""The scenes that `zhat show` draws, by name."""

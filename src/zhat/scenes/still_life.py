@@ -8,16 +8,13 @@ pixel are averaged. On a GPU, `zhat.scenes.fused` does the first and the last of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from zhat.scenes import rasterise, shadows
+from zhat.scenes import blocks, rasterise, shadows
 from zhat.scenes.meshes import Mesh
 from zhat.scenes.pose import GROUND, LAMP, Pose, camera, rays
 from zhat.scenes.rasterise import EMPTY, id_bits
@@ -48,11 +45,7 @@ class Stage:
     def __call__(self, z: Tensor) -> Tensor:
         """Pictures of latents, `(…, 10) -> (…, 3, side, side)`."""
         rows = z.detach().reshape(-1, z.shape[-1]).float()
-        if z.is_cuda:
-            parts = [self.drawn(part) for part in rows.split(ON_GPU)]
-        else:
-            with _one_thread_each() as threads, ThreadPoolExecutor(threads) as pool:
-                parts = list(pool.map(self.drawn, rows.split(ON_CPU)))
+        parts = blocks.drawn(self.drawn, rows.split(ON_GPU if z.is_cuda else ON_CPU), z.device)
         return torch.cat(parts).view(*z.shape[:-1], 3, self.side, self.side)
 
     @torch.no_grad()
@@ -95,21 +88,6 @@ def _implementation(z: Tensor) -> Any:
 
         return fused
     return _Plain
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[int]:
-    """Let each operation run on one thread, and say how many threads there are for blocks of pictures.
-
-    A picture takes about 500 small operations. If each of them waits for all threads, a machine with other work to do
-    takes fifty times as long (benchmarks/NOTES.md).
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield threads
-    finally:
-        torch.set_num_threads(threads)
 
 
 class Ground:

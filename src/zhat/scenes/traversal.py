@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Protocol
+
 import torch
 from torch import Tensor
 
 from zhat import _checks
-from zhat.scenes.objects import StillLife
+from zhat.dgp import Mixer
+from zhat.scenes.objects import Jug, Teapot
+from zhat.scenes.room import Room
+from zhat.scenes.sprites import Sprites
 
 
-def traversal(scene: StillLife, steps: int = 9, *, device: torch.device | str = "cpu") -> Tensor:
-    """One line of pictures for each latent, which goes from -1 to 1; the others stay at `scene.still`.
+class Scene(Protocol):
+    """A mixing that draws. Its latents go from -1 to 1; it may say `still`, where `traversal` leaves the others."""
+
+    @property
+    def dim(self) -> int:
+        """How many latents there are."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What they are called."""
+
+    def build(self, dim: int, generator: torch.Generator) -> Mixer:
+        """What draws the pictures."""
+
+
+SCENES: Mapping[str, Callable[..., Scene]] = MappingProxyType(
+    {"jug": Jug, "teapot": Teapot, "room": Room, "sprites": Sprites}
+)
+"""The scenes that `zhat show` draws, by name."""
+
+
+def traversal(scene: Scene, steps: int = 9, *, device: torch.device | str = "cpu") -> Tensor:
+    """One line of pictures for each latent, which goes from -1 to 1; the others stay at `scene.still`, or at 0.
 
     Args:
         scene: what is drawn.
@@ -26,8 +54,8 @@ def traversal(scene: StillLife, steps: int = 9, *, device: torch.device | str = 
         torch.Size([10, 3, 3, 16, 16])
     """
     _checks.count(steps, "steps", least=2)
-    z = torch.tensor(scene.still, device=device).expand(scene.dim, steps, scene.dim).clone()
+    still = getattr(scene, "still", (0.0,) * scene.dim)
+    z = torch.tensor(still, device=device).expand(scene.dim, steps, scene.dim).clone()
     each = torch.arange(scene.dim)
     z[each, :, each] = torch.linspace(-1, 1, steps, device=device)
-    mixer = scene.build(scene.dim, torch.Generator())
-    return mixer(z)
+    return scene.build(scene.dim, torch.Generator())(z)
