@@ -91,7 +91,7 @@ def test_show_draws_one_line_for_each_latent(tmp_path, monkeypatch):
         assert picture.size == (3 * 18 - 2, 10 * 18 - 2)
     monkeypatch.delenv("ZHAT_DATA", raising=False)
     for words, message in (
-        (("show", "kettle"), "there is no world named 'kettle'. Known: jug, teapot, room"),
+        (("show", "kettle"), "there is no world named 'kettle'. Known: jug, teapot, room, sprites"),
         (("show", "teapot"), "Give the folder that holds it with --data"),
         (("show", "jug", "--side", "3"), "`side` must be a whole number of at least 8"),
         (("show", "jug", "--steps", "1"), "`steps` must be a whole number of at least 2"),

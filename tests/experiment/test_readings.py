@@ -6,6 +6,7 @@ from zhat.dgp import (
     Batch,
     Box,
     Clusters,
+    Copies,
     Neighbours,
     Normal,
     Orthogonal,
@@ -141,6 +142,19 @@ def test_seen_rows_are_those_that_training_draws_from():
     assert (rows[:, None] == kept).all(-1).any(1).all()
     others, _ = found.represented(256, 100)
     assert not (others[:, None] == kept).all(-1).any()
+
+
+def test_rows_that_training_augments_are_read_as_they_are():
+    rows = stored().stored
+    noisy = Copies(rows, lambda x, generator: x + torch.randn(x.shape, generator=generator))
+    of_copies, of_rows = (
+        Trained(torch.nn.Identity(), None, world, 256, "cpu").represented(256, 100, seen=True)
+        for world in (noisy, rows)
+    )
+    assert torch.equal(of_copies[1], of_rows[1])
+    assert not torch.equal(
+        noisy.sample(8, generator=torch.Generator()).x[0], rows.sample(8, generator=torch.Generator()).x[0]
+    )
 
 
 def test_batch_statistics_are_those_of_the_rows_that_are_scored():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.scenes.test_rasterise import sphere
-from zhat.scenes import Jug, rasterise, still_life
+from zhat.scenes import Jug, Mesh, rasterise, still_life
 from zhat.scenes.meshes import joined
 from zhat.scenes.pose import Pose
 from zhat.scenes.still_life import Stage
@@ -12,7 +12,13 @@ from zhat.scenes.views import posed
 
 fused = pytest.importorskip("zhat.scenes.fused", reason="triton is not installed")
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-BELL = joined([sphere(5, 8), sphere(4, 6).scaled(1.9)]).scaled(1.2)  # two spheres, one in the other
+
+
+def lifted(mesh, height):
+    return Mesh(mesh.vertices + torch.tensor([0.3, 0.0, height]), mesh.triangles, mesh.normals)
+
+
+PAIR = joined([lifted(sphere(5, 8), 1.2), lifted(sphere(4, 6).scaled(1.4), -1.2)])  # one shades the other
 
 
 def latents(n, seed=0):
@@ -29,10 +35,10 @@ def both(mesh, side, z, monkeypatch):
 
 @pytest.mark.parametrize("far_side", [False, True])
 def test_the_same_triangles_are_seen(far_side):
-    mesh, pose = BELL.to(DEVICE), Pose(latents(2), BELL.radius, 24, 24)
+    mesh, pose = PAIR.to(DEVICE), Pose(latents(2), PAIR.radius, 24, 24)
     views = posed(pose.camera, pose.rotation, pose.location)
     plain, quick = (how.splat(views, mesh, 24, far_side=far_side).cpu() for how in (rasterise, fused))
-    assert (plain >= 0).sum() > 40
+    assert (plain >= 0).sum() > 20
     assert torch.equal(plain >= 0, quick >= 0)
     bits = rasterise.id_bits(mesh)
     levels = ((plain >> bits) - (quick >> bits)).abs()
@@ -43,11 +49,13 @@ def test_the_same_triangles_are_seen(far_side):
 
 def test_the_same_picture(monkeypatch):
     monkeypatch.setattr(still_life, "CELLS", 16)  # the interpreter is slow
-    plain, quick = both(BELL, 12, latents(2), monkeypatch)
+    plain, quick = both(PAIR, 12, latents(3), monkeypatch)
     apart = (plain - quick).abs()
     assert plain.float().std() > 20
-    assert (apart > 1).float().mean() <= 0.005
-    assert apart.float().mean() < 0.05
+    if DEVICE.type == "cpu":
+        assert apart.max() <= 1
+    else:  # multiplications and additions are fused there: a sample on an edge may fall to the other side
+        assert (apart > 1).float().mean() <= 0.02
 
 
 @pytest.mark.gpu

@@ -36,7 +36,7 @@ def test_the_walls_of_a_tube_face_away_from_its_middle():
 def test_no_rotation_and_no_reflection_maps_the_jug_to_itself():
     points = jug.jug().vertices
     generator = torch.Generator().manual_seed(0)
-    angles = torch.cat([math.pi * (2 * torch.rand(40, 3, generator=generator) - 1), math.pi * torch.eye(3)])
+    angles = torch.cat([math.pi * (2 * torch.rand(12, 3, generator=generator) - 1), math.pi * torch.eye(3)])
     angles = angles[angles.norm(dim=1) > 0.3]
     mirror = torch.diag(torch.tensor([1.0, -1.0, 1.0]))
     turns = torch.cat([euler(angles), mirror @ euler(angles), mirror[None]])
@@ -44,7 +44,7 @@ def test_no_rotation_and_no_reflection_maps_the_jug_to_itself():
     c, s, o = (2 * axis).cos(), (2 * axis).sin(), torch.zeros_like(axis)
     upright = torch.stack([torch.stack([c, s, o], 1), torch.stack([s, -c, o], 1), torch.tensor([[0.0, 0, 1]] * 12)], 1)
     for turn in torch.cat([turns, upright]):
-        apart = torch.cdist(points[::16] @ turn.T, points[::2]).min(1).values
+        apart = torch.cdist(points[::40] @ turn.T, points[::2]).min(1).values
         assert apart.max() > 0.3
 
 

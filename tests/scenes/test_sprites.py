@@ -46,11 +46,17 @@ def test_latents_become_bytes_of_any_leading_shape(generator):
     draw = Sprites().build(5, generator)
     z = Uniform(BOX).sample(30, generator=generator)
     x = draw(z.reshape(2, 15, 5))
-    assert x.shape == (2, 15, *Sprites.shape)
+    assert x.shape == (2, 15, *Sprites().shape)
     assert x.dtype == torch.uint8
     assert set(x.unique().tolist()) == {0, 255}
     assert torch.equal(x.flatten(0, 1), draw(z))
     assert torch.equal(draw(z[3]), draw(z)[3])
+
+
+def test_a_larger_picture_shows_the_same(generator):
+    z = Uniform(BOX).sample(40, generator=generator)
+    large, small = (Sprites(side).build(5, generator)(z)[:, 0] > 0 for side in (192, 64))
+    assert torch.equal(large[:, 1::3, 1::3], small)  # the middle of three points is the middle of one
 
 
 def test_each_latent_changes_the_picture(generator):

@@ -106,6 +106,27 @@ def test_a_part_of_the_object_shades_another():
     assert colour[0, of_lower].max() < 0.02
 
 
+def test_the_inside_of_a_surface_is_dark():
+    ball = sphere(20, 30)
+    inside_out = Mesh(ball.vertices, ball.triangles.flip(1), -ball.normals)
+    pose, keys, maps = ingredients(inside_out, MIDDLE, 64, Light())
+    place, colour = still_life.object_colour(pose, inside_out, keys, maps, Light())
+    assert len(place) > 100
+    assert (colour == 0).all()
+
+
+def test_the_weights_of_the_samples_around_a_pixel_add_up_to_one():
+    shape = (2, 8, 8)
+    whole = still_life.filtered(torch.arange(128), torch.ones(1, 128), shape)
+    assert torch.allclose(whole[0, :, 1:-1, 1:-1], torch.ones(2, 2, 2), atol=1e-6)
+    near, far = still_life.TAPS[1], still_life.TAPS[0]
+    # The sample in row 3 and column 4 of the second picture: lower half of pixel row 1, left half of pixel column 2.
+    one = still_life.filtered(torch.tensor([64 + 3 * 8 + 4]), torch.ones(1, 1), shape)[0, 1]
+    expected = torch.zeros(4, 4)
+    expected[1, 2], expected[1, 1], expected[2, 2], expected[2, 1] = near * near, near * far, far * near, far * far
+    assert torch.allclose(one, expected)
+
+
 @pytest.mark.data
 def test_pictures_are_those_of_blender():
     # The bars hold on 3,800 pictures (python -m benchmarks.rendering --truth); here are 40 of them.

@@ -21,6 +21,7 @@ class Process(Protocol):
     - `labels`: how many different labels there are; labels are whole numbers from 0 to `labels - 1`.
     - `held_out`: the same process over rows that training never draws, or None. Recorded data is scored on it; a
       simulated world needs none, because its draws are fresh.
+    - `plain`: the same rows without augmentation, where training draws augmented ones.
     - `validation`: the same over rows on which training may be watched and stopped, or None.
     - `every(n, device=…)`: batches of at most n rows that hold each recorded row once, in an order that stays.
     - `factors`, `periods`: names of the columns of z, and the period of those that come back to their start.

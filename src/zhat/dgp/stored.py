@@ -272,6 +272,11 @@ class Copies:
         return getattr(self.of, "space", None)
 
     @property
+    def plain(self) -> Process:
+        """The same rows as they are."""
+        return self.of
+
+    @property
     def held_out(self) -> Process | None:
         """Rows as they are, that training never draws, if the process has some."""
         return getattr(self.of, "held_out", None)

@@ -59,10 +59,10 @@ def has_no_middle(world: Process) -> bool:
 def rows_for_scoring(world: Process, n: int, seed: int, device: torch.device | str, *, seen: bool = False) -> Batch:
     """Fresh draws; of recorded data, rows that were kept from training (`world.held_out`), unless seen ones are meant.
 
-    They come from a stream that training never uses.
+    Seen rows are read without augmentation (`world.plain`). Draws come from a stream that training never uses.
     """
     _checks.count(n, "n")
-    source: Process = world if seen else getattr(world, "held_out", None) or world
+    source: Process = getattr(world, "plain" if seen else "held_out", None) or world
     return source.sample(n, generator=randomness.generator(seed, "score", device))
 
 

@@ -81,7 +81,7 @@ def budgets(encoder: Fresh, steps: int = 4_000, *, start: float = 1.0) -> tuple[
     fast = Recipe(steps, 512, 1e-3, sharpness=sharpness, lr_scale=FASTER.get(encoder, ()), precision="bf16", together=1)
     paper = Recipe(30_000, 512, 1e-4, Constant(), precision="tf32", together=1)
     read = Budget("paper", paper, seeds=3, batches=1, rows=4096)
-    smoke = Recipe(2, 32, 1e-3, together=1)
+    smoke = Recipe(2, 16, 1e-3, together=1)
     return (
         read,
         replace(read, name="fast", recipe=fast),

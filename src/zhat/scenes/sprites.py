@@ -20,6 +20,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from zhat import _checks
 from zhat.errors import BadInput
 
 SIDE = 64
@@ -37,6 +38,9 @@ class Sprites:
     orientation from 0 to a full turn, and the place from left to right and from top to bottom. Nothing is drawn at
     random, so every seed builds the same.
 
+    Args:
+        side: points of a picture, each way; sizes and places grow with it.
+
     Reference: matthey2017.
 
     Example:
@@ -45,29 +49,46 @@ class Sprites:
         torch.Size([2, 1, 64, 64])
     """
 
+    side: int = SIDE
     dim: ClassVar[int] = 5
     names: ClassVar[tuple[str, ...]] = ("shape", "scale", "orientation", "posX", "posY")
-    shape: ClassVar[tuple[int, int, int]] = (1, SIDE, SIDE)
+    still: ClassVar[tuple[float, ...]] = (0.9, 0.6, -0.9, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        _checks.settle(self, side=_checks.count(self.side, "side", least=8))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of a picture."""
+        return 1, self.side, self.side
 
     def build(self, dim: int, generator: torch.Generator) -> SpriteMixer:
         """What draws the pictures."""
         if dim != self.dim:
             raise BadInput(f"Sprites() draws {self.dim} latents ({', '.join(self.names)}), but {dim} came.")
-        return SpriteMixer()
+        return SpriteMixer(self.side)
 
 
 class SpriteMixer:
-    """Draws sprites: `x = mixer(z)`."""
+    """Draws sprites: `x = mixer(z)`.
+
+    Args:
+        side: points of a picture, each way.
+    """
+
+    def __init__(self, side: int = SIDE) -> None:
+        self.side = side
 
     def __call__(self, z: Tensor) -> Tensor:
-        """Pictures of latents, `(…, 5) -> (…, 1, 64, 64)` bytes."""
+        """Pictures of latents, `(…, 5) -> (…, 1, side, side)` bytes."""
         share = (z.reshape(-1, z.shape[-1]) + 1) / 2
         kind = (3 * share[:, 0]).floor().clamp(0, 2)
         factors = (kind, 0.5 + 0.5 * share[:, 1], 2 * math.pi * share[:, 2], share[:, 3], share[:, 4])
-        return (255 * drawn(*factors).to(torch.uint8)).reshape(*z.shape[:-1], 1, SIDE, SIDE)
+        bits = drawn(*factors, side=self.side)
+        return (255 * bits.to(torch.uint8)).reshape(*z.shape[:-1], 1, self.side, self.side)
 
 
-def drawn(shape: Tensor, scale: Tensor, orientation: Tensor, x: Tensor, y: Tensor) -> Tensor:
+def drawn(shape: Tensor, scale: Tensor, orientation: Tensor, x: Tensor, y: Tensor, *, side: int = SIDE) -> Tensor:
     """Sprites as bits.
 
     Args:
@@ -76,17 +97,18 @@ def drawn(shape: Tensor, scale: Tensor, orientation: Tensor, x: Tensor, y: Tenso
         orientation: in radians, counted as in dSprites, `(n,)`.
         x: place from 0 (left) to 1, `(n,)`.
         y: place from 0 (top) to 1, `(n,)`.
+        side: points of a picture, each way.
 
     Returns:
-        `(n, 64, 64)`, True where a point is white.
+        `(n, side, side)`, True where a point is white.
     """
-    block = max(1, POINTS // SIDE**2)
+    block = max(1, POINTS // side**2)
     parts = zip(*(given.split(block) for given in (shape, scale, orientation, x, y)), strict=True)
-    return torch.cat([_drawn(*part) for part in parts])
+    return torch.cat([_drawn(*part, side=side) for part in parts])
 
 
-def _drawn(shape: Tensor, scale: Tensor, orientation: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    place = torch.arange(SIDE, device=scale.device, dtype=scale.dtype) + 0.5
+def _drawn(shape: Tensor, scale: Tensor, orientation: Tensor, x: Tensor, y: Tensor, *, side: int) -> Tensor:
+    place = (torch.arange(side, device=scale.device, dtype=scale.dtype) + 0.5) * (SIDE / side)
     across, down = place - (16 + 32 * x)[:, None], place - (16 + 32 * y)[:, None]
     cos, sin = (orientation.cos() / scale)[:, None, None], (orientation.sin() / scale)[:, None, None]
     u = cos * across[:, None, :] - sin * down[:, :, None]
