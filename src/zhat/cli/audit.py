@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from zhat.cli.door import app, complain, door
+from zhat._files import printable
+from zhat.cli.door import Console, app, complain, door
 from zhat.errors import BadInput
 
 
@@ -227,4 +227,4 @@ def adapt(
     """Carry embeddings into the other space with the map of an audit, some rows at a time."""
     from zhat import audit as room
 
-    print(room.adapt(room.read_adapter(adapter), source, out, key=key, back=back))
+    print(printable(str(room.adapt(room.read_adapter(adapter), source, out, key=key, back=back))))

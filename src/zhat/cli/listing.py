@@ -7,11 +7,10 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from zhat.cli.door import app, door
+from zhat.cli.door import Console, app, door
 from zhat.errors import BadInput, UnknownName
 
 KINDS = {  # a kind is what a room exports from some of its modules; all of them where none is named
