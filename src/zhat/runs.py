@@ -106,8 +106,8 @@ def read(folder: Path) -> Record:
         return replace(
             kept,
             curve=_curve_from([json.loads(line) for line in lines]),
-            settings=about["settings"],
-            provenance=about["provenance"],
+            settings=from_json(json.dumps(about["settings"])),
+            provenance=from_json(json.dumps(about["provenance"])),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptRun(f"{folder} holds no record of a run ({error}). Remove it and run again.") from None

@@ -33,8 +33,10 @@ class Axis:
 
 
 def _around(values: Sequence[float], pad: float = 0.05) -> tuple[float, float]:
-    low, high = min(values), max(values)
-    room = (high - low) * pad or max(abs(low), 1.0) * pad
+    low, high = max(min(values), -1e300), min(max(values), 1e300)  # so that their distance is a number
+    room = (high - low) * pad
+    if room <= 1e-12 * max(abs(low), abs(high), 1e-290):
+        room = max(abs(low), 1.0) * pad
     return low - room, high + room
 
 
