@@ -178,6 +178,7 @@ def _lasting(source: Embeddings, listed: list[Factor]) -> float:
     Rows that are only sorted by their factors are then no longer alike; frames of a film still are.
     """
     rows = source.block(slice(0, min(_LOOK, source.rows))).astype(np.float64)
+    rows = rows / max(float(np.abs(rows).max()), np.finfo(np.float64).tiny)  # so that no square leaves the range
     told = torch.cat([f.columns for f in listed], 1)[: len(rows)].numpy()
     told = told[:, : max(1, len(rows) // 4)]
     told = np.concatenate([np.ones((len(rows), 1)), told], 1)

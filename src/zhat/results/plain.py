@@ -54,7 +54,7 @@ def made(kind: type[Kind], **values: Any) -> Kind:
         >>> made(scores.Profile, scores=())
         Profile(scores=())
     """
-    hints = _hints(kind)
+    hints = _hints(kind.__name__)
     for name, value in values.items():
         if name not in hints:
             raise BadInput(f"{kind.__name__} has no field {name!r}")
@@ -106,8 +106,8 @@ def _finite(digits: str) -> float:
 
 
 @functools.cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
+def _hints(kind: str) -> dict[str, Any]:
+    return get_type_hints(_KINDS[kind])
 
 
 def _fits(value: Any, hint: Any) -> bool:
