@@ -9,18 +9,19 @@ A case draws a kind of input, damages it and hands it to the reader and what fol
 - refused: one of zhat's own errors, which the command line turns into one sentence and exit code 2;
 - crashed: any other exception;
 - hung: no answer within 20 seconds;
-- accepted: damage that the file itself tells was not noticed. A file tells it by a checksum (.npz, .csv.gz, adapters, run
-  folders, checkpoints) or by its length (.npy, .safetensors, Parquet). A changed digit in a .csv or a changed bit in the
+- accepted: damage that the file itself tells was not noticed. A file tells it by a checksum (.npz, .csv.gz, adapters,
+  run folders, checkpoints) or by its length (.npy, .safetensors). A changed digit in a .csv or a changed bit in the
   numbers of a .npy cannot be told from another number and counts as read. Numbers that are not finite, or an escape
   code on the terminal, count as accepted as well.
 
-Most cases run in this process. With --commands, that many run as real programs, FIFOs, devices and full disks among them.
+Cases run in forked children of this process. With --commands, that many more run as real programs: damaged files, pipes
+and devices as inputs and outputs, names with escape codes, a full disk (where a small one can be mounted), a reader
+that leaves.
 """
 
 import argparse
 import gzip
 import hashlib
-import io
 import json
 import os
 import re
@@ -58,6 +59,7 @@ from zhat.results import Answer, Curve, Picture, Prediction, Profile, Record, Sc
 from zhat.training import train
 
 ROOT = Path(__file__).parent.parent
+MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # where a case writes, so that disks are spared
 PATIENCE = 20  # seconds before a case counts as hung
 ROWS = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
 
@@ -75,7 +77,7 @@ class Hung(Exception):
 
 NASTY = (
     *(b"nan inf -inf NaN 1e999 -1e308 1e-320 0 -0 9223372036854775808 1e77 null None true [] {} \"\"".split()),
-    *(b"\xef\xbb\xbf \xff\xfe \x00 \x1b[31m \x1b]0;x\x07 \x9b2J \xc3\x28 \r \n \" ' , ; \t = [ ] { } \\ ../ %s".split(b" ")),
+    *(b"\xef\xbb\xbf \xff\xfe \x00 \x1b[31m \x1b]0;x\x07 \x9b2J \xc3\x28 \r \n \" ' , ; \t = [ ] { } \\".split(b" ")),
 )  # fmt: skip
 
 
@@ -200,6 +202,10 @@ def _arrow(path):
             writer.write_table(table)
 
 
+def _tensors(path):
+    save_file({"x": torch.from_numpy(ROWS)}, path)
+
+
 def _h5(path):
     import h5py
 
@@ -223,7 +229,7 @@ def _adapter(path):
 _MAKERS = {
     ".npy": lambda path: np.save(path, ROWS),
     ".npz": lambda path: np.savez_compressed(path, x=ROWS),
-    ".safetensors": lambda path: _adapter(path) if path.stem == "adapter" else save_file({"x": torch.from_numpy(ROWS)}, path),
+    ".safetensors": lambda path: _adapter(path) if path.stem == "adapter" else _tensors(path),
     ".csv": lambda path: path.write_text(_table()),
     ".tsv": lambda path: path.write_text(_table("\t")),
     ".csv.gz": lambda path: path.write_bytes(gzip.compress(_table().encode(), mtime=0)),
@@ -233,7 +239,7 @@ _MAKERS = {
     ".h5": _h5,
     ".mat": _mat,
     ".txt": lambda path: path.write_text("\n".join(f"r{i}" for i in range(50))),
-    ".toml": lambda path: path.write_text('[gate]\nrequire = "affine"\nmin = 0.9\nmax_condition = 100\nmin_recall = 0.5\n'),
+    ".toml": lambda path: path.write_text('[gate]\nrequire = "affine"\nmin = 0.9\nmax_condition = 100\n'),
 }  # fmt: skip
 
 
@@ -333,8 +339,10 @@ def adapters(random, folder):
 
 def forged_adapters(random, folder):
     """Whole files that hold something else."""
-    tensors = {name: torch.from_numpy(np.array(np.atleast_1d(np.asarray(odd_array(random, shape), dtype=np.float64)), order='C'))
-               for name, shape in (("matrix", (4, 4)), ("centre", (4,)), ("offset", (4,)))}  # fmt: skip
+    tensors = {}
+    for name, shape in (("matrix", (4, 4)), ("centre", (4,)), ("offset", (4,))):
+        values = np.atleast_1d(np.asarray(odd_array(random, shape), dtype=np.float64))
+        tensors[name] = torch.from_numpy(np.array(values, order="C"))
     numbers = bent({"r2": 0.9, "error": 0.1, "rows": 50}, random)
     about = {"format": "zhat adapter 1", "up_to": "AFFINE", "numbers": json.dumps(numbers), "a": "\x1b[2J", "b": "b"}
     about.pop(str(random.choice([*about, "none", "none"])), None)
@@ -343,15 +351,15 @@ def forged_adapters(random, folder):
     finite(np.load(folder / "out.npy"))
 
 
-STORED = sorted((ROOT / "results").glob("*/*/*/results.json"), key=lambda path: path.stat().st_size)
+STORED = sorted((ROOT / "results").glob("*/*/*/results.json"), key=lambda path: path.stat().st_size)[:12]
 _PARSED: dict[Path, object] = {}
 
 
 def results(random, folder):
     """A results.json with one node changed, or some bytes."""
-    path = STORED[int(random.integers(0, max(1, len(STORED) * 3 // 4)))]
+    path = STORED[int(random.integers(0, len(STORED)))]
     if path not in _PARSED:
-        _PARSED[path] = _short(json.loads(path.read_text(encoding="utf-8")))
+        _PARSED[path] = json.loads(path.read_text(encoding="utf-8"))
     value = _PARSED[path]
     text = json.dumps(bent(value, random)) if random.integers(0, 4) else None
     if text is None:
@@ -363,18 +371,6 @@ def results(random, folder):
         for file in write_comparison(found, folder / "out").values():
             if "\x1b" in file.read_text(encoding="utf-8"):
                 raise Accepted(f"an escape code in {file.name}")
-
-
-def _short(value):
-    """The same result with less in it: what repeats is told by its first entries."""
-    if isinstance(value, list):
-        return [_short(each) for each in value]
-    if isinstance(value, dict):
-        return {
-            key: _short(each) if key not in ("samples", "provenance") else ("" if key == "samples" else {})
-            for key, each in value.items()
-        }
-    return value
 
 
 def record():
@@ -433,10 +429,10 @@ def checkpoints(random, folder):
     if "checkpoint" not in _WHOLE:
         done = train(Fresh(mlp, 2, 2, widths=(2,)), WORLD, InfoNCE(), checkpoint=path, **HOW)
         _WHOLE["checkpoint"] = path.read_bytes()
-        _WHOLE["trained"] = save({k: v for k, v in done.encoder.state_dict().items()})
+        _WHOLE["trained"] = save(dict(done.encoder.state_dict()))
     path.write_bytes(hurt(_WHOLE["checkpoint"], random))
     again = train(Fresh(mlp, 2, 2, widths=(2,)), WORLD, InfoNCE(), checkpoint=path, **HOW)
-    if save({k: v for k, v in again.encoder.state_dict().items()}) != _WHOLE["trained"]:
+    if save(dict(again.encoder.state_dict())) != _WHOLE["trained"]:
         raise Accepted("other weights came out of a damaged checkpoint")
 
 
@@ -525,10 +521,13 @@ def decodes(random, folder):
     to_json(decoding.decode(h, known, disentanglement=not random.integers(0, 8)))
 
 
-WORDS = ("", "0", "-1", "nan", "1e400", "x", "../x", "identity", "affine", "a.npy", "b.npy", "f.csv", "--json", "--key", "--ids", "--require",
-         "--min", "--gate", "--recall", "--report", "--adapter", "--seed", "--split", "--components", "--type", "one=real", "--period", "one=0",
-         "--head", "--labels", "--row", "--device", "nope", "papers", "metrics", "--out", "page.html", ".", "/dev/null", "99999999999999999999",
-         "\x1b[2J", "\udcff", "audit", "decode", "adapt", "check", "report", "list")  # fmt: skip
+WORDS = (
+    *("", "\x1b[2J", "\udcff", "0", "-1", "nan", "1e400", "x", "../x", ".", "/dev/null", "9" * 20, "page.html"),
+    *("a.npy", "b.npy", "f.csv", "identity", "affine", "one=real", "one=0", "nope", "papers", "metrics"),
+    *("--json", "--key", "--ids", "--require", "--min", "--gate", "--recall", "--report", "--adapter", "--seed"),
+    *("--split", "--components", "--type", "--period", "--head", "--labels", "--row", "--device", "--out", "--gaps"),
+    *("audit", "decode", "adapt", "check", "report", "list"),
+)
 
 
 def options(random, folder):
@@ -567,6 +566,98 @@ def judged(code: int, said: str, *, gate: bool) -> None:
         raise Accepted(f"an escape code on the terminal: {said[-200:]!r}")
     if code == 0 and re.search(r"\b(nan|inf|NaN|Infinity)\b", said):
         raise Accepted("numbers that are not finite on the terminal")
+
+
+# --- real programs
+
+
+def command(random, folder):
+    """A real program on odd input or output: its words, whether a gate was asked for, and what must be as before."""
+    np.save(folder / "a.npy", ROWS)
+    np.save(folder / "b.npy", ROWS[:, ::-1])
+    (folder / "f.csv").write_text("one,two\n" + "\n".join(f"{i % 3},{i}" for i in range(50)))
+    _adapter(folder / "adapter.safetensors")
+    os.mkfifo(folder / "pipe.npy")
+    os.mkfifo(folder / "pipe.csv")
+    (folder / "zero.npy").symlink_to("/dev/zero")
+    (folder / "null").symlink_to("/dev/null")
+    (folder / "e\x1b[2J.csv").write_text("a\x1b[2J,b\n" + "\n".join(f"{i % 3},{i}" for i in range(50)))
+    audited, decoded = ["audit", "a.npy", "b.npy"], ["decode", "a.npy", "f.csv"]
+    choices = [
+        *[["audit", str(damaged(f"x{kind}", folder, random)), "b.npy"] for kind in (".npy", ".npz", ".h5", ".mat")],
+        ["decode", "a.npy", str(damaged("table.csv", folder, random)), "--ids", "name"],
+        ["audit", "pipe.npy", "b.npy"], ["audit", "a.npy", "zero.npy"], ["decode", "a.npy", "pipe.csv"],
+        ["decode", "a.npy", "e\x1b[2J.csv"], [*audited, "--ids", "pipe.csv", "--ids", "pipe.csv"],
+        ["check", "--head", "pipe.npy"], ["check", "--head", "zero.npy"], ["report", "pipe.csv"],
+        ["adapt", "pipe.npy", "a.npy", "-o", "out.npy"], ["adapt", "adapter.safetensors", "zero.npy", "-o", "out.npy"],
+        ["adapt", "adapter.safetensors", "a.npy", "-o", "pipe.npy"], [*audited, "--gate", "pipe.csv"],
+        [*audited, "--report", "null"], [*audited, "--report", "/dev/null"], [*audited, "--adapter", "pipe.npy"],
+        [*decoded, "--report", "pipe.csv"], [*decoded, "--json"], [*audited, "--json"], ["audit", "", "b.npy"],
+        ["list", "zimmermann2021", "--device", "nope"], ["list", "papers"], ["--help"],
+    ]  # fmt: skip
+    full = small_disk()
+    if full is not None:
+        choices += [
+            ["adapt", "adapter.safetensors", "long.npy", "-o", f"{full}/out.npy"],
+            [*decoded, "--report", f"{full}/x.html"],
+        ]
+        np.save(folder / "long.npy", np.ones((20_000, 4), dtype=np.float32))
+    return choices[random.integers(0, len(choices))]
+
+
+_SMALL: list[Path | None] = []
+
+
+def small_disk() -> Path | None:
+    """A disk of 16 KiB, where this process may mount one."""
+    if not _SMALL:
+        place = Path(tempfile.mkdtemp(prefix="fuzz.full."))
+        mounted = (
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", place], capture_output=True).returncode
+            == 0
+        )
+        _SMALL.append(place if mounted else None)
+    return _SMALL[0]
+
+
+def programs(count: int, seed: int) -> dict:
+    """So many real programs: how often each exit code came, and which ended as they should not."""
+    codes, faults = Counter(), []
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
+    devices = [os.stat(path).st_rdev for path in ("/dev/null", "/dev/zero")]
+    for index in range(count):
+        random = np.random.default_rng([seed, index, 1])
+        with tempfile.TemporaryDirectory(prefix="fuzz.") as folder:
+            words = command(random, Path(folder))
+            leaves = not random.integers(0, 4)
+            process = subprocess.Popen(
+                [sys.executable, "-m", "zhat", *words], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, env=here,
+            )  # fmt: skip
+            if leaves:
+                process.stdout.close()
+                process.stdout = None
+            try:
+                out, err = process.communicate(timeout=6 * PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                faults.append({"words": words, "why": "hung"})
+                continue
+            codes[process.returncode] += 1
+            try:
+                judged(process.returncode, ((out or b"") + err).decode(errors="replace"), gate=False)
+                if [os.stat(path).st_rdev for path in ("/dev/null", "/dev/zero")] != devices:
+                    raise Accepted("a device was replaced")
+                if not Path(folder, "pipe.npy").is_fifo() or not Path(folder, "pipe.csv").is_fifo():
+                    raise Accepted("a pipe was replaced")
+            except (Accepted, RuntimeError) as error:
+                faults.append({"words": words, "why": str(error)})
+                print(words, error, flush=True)
+    if _SMALL and _SMALL[0] is not None:
+        subprocess.run(["umount", _SMALL[0]], check=True)
+        _SMALL[0].rmdir()
+    return {"programs": count, "exit codes": {str(code): n for code, n in sorted(codes.items())}, "faults": faults}
 
 
 KINDS = {  # with how often each is drawn
@@ -613,7 +704,7 @@ def attempt(seed: int, index: int, only: tuple[str, ...] = ()) -> tuple[str, str
     signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     try:
         with (
-            tempfile.TemporaryDirectory(prefix="fuzz.") as folder,
+            tempfile.TemporaryDirectory(prefix="fuzz.", dir=MEMORY) as folder,
             warnings.catch_warnings(),
             np.errstate(all="ignore"),
         ):
@@ -711,6 +802,7 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="")
     parser.add_argument("--case", type=int)
+    parser.add_argument("--commands", type=int, default=0)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     only = tuple(filter(None, asked.only.split(",")))
@@ -719,8 +811,9 @@ if __name__ == "__main__":
         print(*attempt(asked.seed, asked.case, only))
         sys.exit()
     found = run(asked.cases, asked.seed, only)
+    found["commands"] = programs(asked.commands, asked.seed)
     text = json.dumps(found, indent=1)
     print(text)
     if asked.out is not None:
         asked.out.write_text(text + "\n", encoding="utf-8")
-    sys.exit(1 if found["faults"] else 0)
+    sys.exit(1 if found["faults"] or found["commands"]["faults"] else 0)

@@ -140,6 +140,11 @@ def test_check_judges_a_row_of_a_paper_on_its_own_world():
 
 
 MISTAKES = [
+    (["list", "metrics", "--device", "cpu"], "--device says where the time of a paper's rows is measured"),
+    (["list", "zimmermann2021", "--device", "nope"], "the device 'nope' cannot be used here"),
+    (["audit", "", "{file}"], "an empty word came among the arguments"),
+    (["decode", "{file}", "{file}", "--key", ""], "an empty word came among the arguments"),
+    (["report", "/dev/null"], "/dev/null must be a file, but it is a device"),
     (["list", "nonsense"], "there is no kind named 'nonsense'. Known: spaces"),
     (["report", "/nowhere/at/all"], "/nowhere/at/all is not a folder"),
     (["report", "{empty}"], "holds no finished run"),
@@ -150,7 +155,7 @@ MISTAKES = [
     (["check"], "give --head W.npy (and --labels L.npy), or a paper and --row"),
     (["check", "--labels", "{file}"], "give --head W.npy"),
     (["check", "--head", "{file}"], "must hold one array as numpy.save writes it"),
-    (["check", "--head", "/nowhere/W.npy"], "No such file or directory: /nowhere/W.npy"),
+    (["check", "--head", "/nowhere/W.npy"], "there is no file /nowhere/W.npy"),
     (["check", "--head", "{archive}"], "it is an archive of several"),
     (["check", "--head", "{vector}"], "`head` must have the shape (rows, columns), but (3,) came"),
     (["check", "reizinger2024", "--row", "R9.9"], "there is no row named 'R9.9'. Known: R2.1o"),

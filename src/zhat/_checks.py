@@ -118,7 +118,7 @@ def paired(z: Any, h: Any, *, first: int = 0, names: tuple[str, str] = ("z", "h"
 
 
 def moderate(values: Tensor, name: str, *, most: float = 1e70) -> Tensor:
-    """`values`, if their largest size is between `1 / most` and `most`, so that powers of them stay in float64's range."""
+    """`values`, if the largest lies between `1 / most` and `most`, so that powers stay in the range of float64."""
     size = float(values.abs().max()) if values.numel() else 0.0
     if size and not 1 / most <= size <= most:
         raise BadInput(

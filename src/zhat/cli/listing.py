@@ -44,6 +44,8 @@ def list_(
     from zhat import papers
 
     console = Console()
+    if device != "auto" and kind not in papers.names():
+        raise BadInput("--device says where the time of a paper's rows is measured. Name a paper.")
     if kind in papers.names():
         _list_paper(papers.paper(kind), device, console)
         return

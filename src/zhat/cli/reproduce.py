@@ -216,7 +216,7 @@ def report(
     from zhat.files.reading import read_text
     from zhat.results import PartResult, from_json
 
-    if not run.is_dir():
+    if run.exists() and not run.is_dir():
         result = from_json(read_text(run, "be a results.json of zhat reproduce"))
         if not isinstance(result, PartResult):
             raise BadInput(f"{run} holds no table or figure of a paper. Give a results.json of zhat reproduce.")

@@ -526,7 +526,7 @@ def _shuffle_tests(rows: Sequence[_Row], block: int, shuffles: int, seed: int) -
 
 
 def _paired_columns(row: _Row, some: Tensor) -> tuple[Tensor, Tensor]:
-    """Columns of truth and of predictions, `(m, t)`: what of a score depends on their pairing is the sum of products."""
+    """Columns of truth and of predictions, `(m, t)`; what of a score depends on their pairing is a sum of products."""
     truth, guess = row.truth[some], row.guess[some]
     if row.factor.type != "categorical":
         return truth, guess
