@@ -1,13 +1,16 @@
 """Arrays from .h5, .mat and .zarr containers: copied some rows at a time into a temporary file, and mapped from there.
 
-`.h5` needs the extra `hdf5`, and so does a `.mat` file of MATLAB 7.3 or later, which is one; older ones are read by
-SciPy. `.zarr` needs the extra `zarr`. What a container only links to is not followed, and a Zarr array is read only if
-every codec it names is known to unpack bytes: one of them, pickle, would run code.
+`.h5` needs the extra `hdf5`, and so does a `.mat` file of MATLAB 7.3 or later, which is one. Those of MATLAB 5 to 7.2
+are read here, because SciPy's reader can end the whole program over a damaged one. `.zarr` needs the extra `zarr`. What
+a container only links to is not followed, and a Zarr array is read only if every codec it names is known to unpack
+bytes: one of them, pickle, would run code.
 """
 
 from __future__ import annotations
 
 import json
+import struct
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,10 +74,7 @@ def _opened(path: Path) -> Iterator[Mapping[str, Any]]:
         with path.open("rb") as file:
             start = file.read(520)
         if kind == ".mat" and _SIGNATURE not in (start[:8], start[512:]):
-            from scipy.io import loadmat
-
-            found = loadmat(path, mat_dtype=False)
-            yield {name: array for name, array in found.items() if isinstance(array, np.ndarray) and _numeric(array)}
+            yield dict(_matlab(path.read_bytes()))
             return
         try:
             import h5py
@@ -83,6 +83,50 @@ def _opened(path: Path) -> Iterator[Mapping[str, Any]]:
         with h5py.File(path, "r") as file:
             inside = dict(_datasets(file, h5py))
             yield {name: _Turned(array) for name, array in inside.items()} if kind == ".mat" else inside
+
+
+_STORED = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
+_CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"}
+_MATRIX, _COMPRESSED = 14, 15
+_COMPLEX = 0x800
+
+
+def _matlab(data: bytes) -> Iterator[tuple[str, Rows]]:
+    """The dense arrays of real numbers in a file of MATLAB 5 to 7.2, by name; anything else in it is passed over.
+
+    Such a file is a header of 128 bytes and elements one after the other: a type, a length, and as many bytes. A matrix
+    is an element made of others: flags, dimensions, a name, and the numbers column by column, stored as they fit.
+    """
+    ends = {b"IM": "<", b"MI": ">"}.get(data[126:128])
+    if ends is None:
+        raise ValueError("its header is not that of MATLAB 5 or later")
+    for kind, content in _elements(data[128:], ends, padded=False):
+        if kind == _COMPRESSED:
+            ((kind, content), *_) = _elements(zlib.decompress(content), ends)
+        if kind != _MATRIX or not content:
+            continue
+        (_, flags), (_, dims), (_, name), *parts = _elements(content, ends)
+        about, shape = struct.unpack(f"{ends}I", flags[:4])[0], np.frombuffer(dims, f"{ends}i4")
+        if about & 0xFF not in _CLASSES or about & _COMPLEX or len(shape) < 2 or shape.min() < 0:
+            continue
+        stored, numbers = parts[0]
+        values = np.frombuffer(numbers, ends + _STORED[stored]).astype(_CLASSES[about & 0xFF])
+        yield name.decode("ascii"), values.reshape(shape.tolist(), order="F")
+
+
+def _elements(data: bytes, ends: str, *, padded: bool = True) -> Iterator[tuple[int, bytes]]:
+    """Types and contents of elements; a short one lies within its own head."""
+    place = 0
+    while place < len(data):
+        kind, size = struct.unpack_from(f"{ends}II", data, place)
+        start = place + 8
+        if kind >> 16:
+            kind, size, start = kind & 0xFFFF, kind >> 16, place + 4
+        if start + size > len(data):
+            raise ValueError("it ends within an array")
+        yield kind, data[start : start + size]
+        place = start + size if start == place + 8 else place + 8
+        place += -place % 8 if padded or kind != _COMPRESSED else 0
 
 
 def _numeric(array: Any) -> bool:
