@@ -113,4 +113,8 @@ def main() -> None:
             setattr(sys, name, io.TextIOWrapper(raw, stream.encoding, "replace", line_buffering=line))
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ± or boxes shows question marks, not a traceback
-    app()
+    try:
+        app()
+    except KeyboardInterrupt:  # a second one, or one while rooms are loaded
+        complain("zhat: interrupted")
+        sys.exit(130)

@@ -88,7 +88,7 @@ def columns(source: Any, *, ids: Any = None, name: str = "factors", gaps: str = 
     elif isinstance(source, Mapping):
         found = dict(source)
     elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
-        found = {str(c): source[c] for c in source.columns}
+        found = {str(c): source[c] for c in getattr(source, "column_names", source.columns)}  # Arrow's tables first
     else:
         found = _unfolded(name, source)
     if isinstance(ids, str) and ids in found:
