@@ -1,6 +1,6 @@
 """Damaged input of every kind that zhat reads, and what became of it.
 
-python -m benchmarks.fuzz --cases 100000 --seed 0 [--only npy,csv] [--commands 200] [--out results/fuzz.json]
+python -m benchmarks.fuzz --cases 100000 --seed 0 [--only npy,csv] [--jobs 4] [--commands 60] [--out results/fuzz.json]
 python -m benchmarks.fuzz --seed 0 --case 1234          one case again, with its traceback
 
 A case draws a kind of input, damages it and hands it to the reader and what follows. It ends in one of these ways:
@@ -729,20 +729,20 @@ def where(error: Exception) -> str:
     return f"{frames[-1].filename.split(f'{os.sep}zhat{os.sep}')[-1]}:{frames[-1].lineno}" if frames else "outside"
 
 
-def run(cases: int, seed: int, only: tuple[str, ...] = (), *, loud: bool = True, forked: bool = True) -> dict:
+def run(cases: int, seed: int, only: tuple[str, ...] = (), *, loud=True, forked=True, jobs=1) -> dict:
     """So many cases: how they ended by kind, and the first example of every place that is not as it should be."""
     counts: dict[str, Counter] = {}
     faults: dict[str, dict] = {}
     started = time.perf_counter()
-    for index, (name, ended, why) in enumerate((_forked if forked else _here)(cases, seed, only)):
+    for done, (index, name, ended, why) in enumerate((_forked if forked else _here)(cases, seed, only, jobs), 1):
         counts.setdefault(name, Counter())[ended] += 1
         if ended not in ("read", "refused"):
             place = f"{name}, {ended}: {why.split(': ')[0]}"
             if place not in faults and loud:
                 print(f"case {index}: {name} {ended} {why}", flush=True)
             faults.setdefault(place, {"first": index, "times": 0, "why": why})["times"] += 1
-        if loud and index % 5000 == 4999:
-            print(f"{index + 1:,} cases, {time.perf_counter() - started:.0f} s", flush=True)
+        if loud and done % 5000 == 0:
+            print(f"{done:,} cases, {time.perf_counter() - started:.0f} s", flush=True)
     total = sum(counts.values(), Counter())
     return {
         "cases": cases,
@@ -754,38 +754,62 @@ def run(cases: int, seed: int, only: tuple[str, ...] = (), *, loud: bool = True,
     }
 
 
-def _here(cases, seed, only):
+def _here(cases, seed, only, jobs):
     for index in range(cases):
-        yield attempt(seed, index, only)
+        yield index, *attempt(seed, index, only)
 
 
-def _forked(cases, seed, only):
-    """Cases in child processes, so that one that ends its process, or does not answer, is one case and not the end."""
-    index = 0
-    while index < cases:
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            with os.fdopen(writing, "w") as out:
-                for mine in range(index, cases):
-                    out.write(json.dumps(attempt(seed, mine, only)) + "\n")
-                    out.flush()
+class Lane:
+    """Some cases in a child process, one after the other; a child that dies is followed by another."""
+
+    def __init__(self, indices, seed, only):
+        self.indices, self.seed, self.only = indices, seed, only
+        self.start()
+
+    def start(self):
+        self.reading, writing = os.pipe()
+        self.child, self.since, self.left = os.fork(), time.monotonic(), b""
+        if self.child == 0:
+            os.close(self.reading)
+            for index in self.indices:
+                os.write(writing, json.dumps([index, *attempt(self.seed, index, self.only)]).encode() + b"\n")
             os._exit(0)
         os.close(writing)
-        with os.fdopen(reading) as lines:
-            while True:
-                answered = select.select([lines], [], [], 3 * PATIENCE)[0]
-                line = lines.readline() if answered else ""
-                if not line.endswith("\n"):
-                    break
-                yield tuple(json.loads(line))
-                index += 1
-        if index < cases and not answered:
-            os.kill(child, signal.SIGKILL)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        if index < cases:
-            yield kind_of(seed, index, only)[0], "crashed" if answered else "hung", f"the process ended with {status}"
-            index += 1
+
+    def answers(self):
+        """What the child has said; where it has ended or does not answer, that is the answer of its case."""
+        said = os.read(self.reading, 2**16)
+        *lines, self.left = (self.left + said).split(b"\n")
+        self.since = time.monotonic()
+        self.indices = self.indices[len(lines) :]
+        yield from (json.loads(line) for line in lines)
+        if not said:
+            yield from self.ended("crashed")
+
+    def ended(self, how):
+        if how == "hung":
+            os.kill(self.child, signal.SIGKILL)
+        os.close(self.reading)
+        code = os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+        self.reading = None
+        if self.indices:
+            index, self.indices = self.indices[0], self.indices[1:]
+            yield index, kind_of(self.seed, index, self.only)[0], how, f"the process ended with {code}"
+        if self.indices:
+            self.start()
+
+
+def _forked(cases, seed, only, jobs):
+    """Cases in child processes, so that one that ends its process, or does not answer, is one case and not the end."""
+    lanes = [Lane(range(first, cases, jobs), seed, only) for first in range(min(jobs, cases))]
+    while lanes:
+        ready = select.select([lane.reading for lane in lanes], [], [], 1.0)[0]
+        for lane in lanes:
+            if lane.reading in ready:
+                yield from lane.answers()
+            elif time.monotonic() - lane.since > 3 * PATIENCE:
+                yield from lane.ended("hung")
+        lanes = [lane for lane in lanes if lane.reading is not None]
 
 
 def kind_of(seed, index, only):
@@ -802,6 +826,7 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="")
     parser.add_argument("--case", type=int)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--commands", type=int, default=0)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
@@ -810,7 +835,7 @@ if __name__ == "__main__":
         where = lambda error: traceback.print_exception(error) or ""  # noqa: E731
         print(*attempt(asked.seed, asked.case, only))
         sys.exit()
-    found = run(asked.cases, asked.seed, only)
+    found = run(asked.cases, asked.seed, only, jobs=asked.jobs)
     found["commands"] = programs(asked.commands, asked.seed)
     text = json.dumps(found, indent=1)
     print(text)
