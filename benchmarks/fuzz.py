@@ -555,7 +555,8 @@ def options(random, folder):
         os.chdir(before)
     if said.exception is not None and not isinstance(said.exception, SystemExit):
         raise said.exception
-    judged(said.exit_code, said.output, gate=bool({"--require", "--min", "--gate"} & set(words)))
+    output = said.output.replace("nan\n", "\n") if "nan" in words else said.output  # a file of that name was written
+    judged(said.exit_code, output, gate=bool({"--require", "--min", "--gate"} & set(words)))
 
 
 def judged(code: int, said: str, *, gate: bool) -> None:

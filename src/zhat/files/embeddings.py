@@ -200,7 +200,13 @@ def _folder(path: Path, key: str | None, ids: str | None, gaps: str, spool: Spoo
     wide = np.float32 if all(s.take(slice(0, 1)).dtype == np.float32 for s in shards) else np.float64
 
     def take(which: Any) -> Rows:
-        rows = np.arange(int(ends[-1]))[which]
+        if isinstance(which, slice):
+            first, last, step = which.indices(int(ends[-1]))
+            if step == 1:  # most looks are at neighbouring rows
+                some = [np.empty((0, shards[0].dim), wide), *_neighbours(shards, ends, first, last)]
+                return np.concatenate(some, dtype=wide)
+            which = np.arange(first, last, step)
+        rows = np.asarray(which)
         shard = np.searchsorted(ends, rows, side="right")
         out = np.empty((len(rows), shards[0].dim), wide)
         for i in np.unique(shard):
@@ -218,6 +224,14 @@ def _folder(path: Path, key: str | None, ids: str | None, gaps: str, spool: Spoo
     kept = [np.arange(s.rows) if s.kept is None else s.kept for s in shards]
     numbers = np.concatenate([own + start for own, start in zip(kept, before, strict=False)])
     return replace(found, kept=numbers, left_out=sum(s.left_out for s in shards))
+
+
+def _neighbours(shards: list[Embeddings], ends: Rows, first: int, last: int) -> Iterator[Rows]:
+    """The rows from `first` to before `last`, shard by shard."""
+    for shard, end in zip(shards, ends.tolist(), strict=True):
+        start = end - shard.rows
+        if start < last and first < end:
+            yield shard.take(slice(max(first - start, 0), last - start))
 
 
 def _table(path: Path, ids: str | None, gaps: str, spool: Spool) -> Embeddings:
