@@ -17,6 +17,22 @@ def demo():
     return "```text\n" + "\n".join(line.rstrip() for line in text.strip().splitlines()) + "\n```"
 
 
+def fuzz():
+    data = json.loads((ROOT / "results" / "fuzz.json").read_text(encoding="utf-8"))
+    endings = ("read", "refused", "crashed", "hung", "accepted")
+    rows = ["| input | cases | " + " | ".join(endings) + " |", "|---|" + "---|" * (1 + len(endings))]
+    for name, found in data["kinds"].items():
+        rows.append(
+            f"| {name} | {sum(found.values()):,} | " + " | ".join(f"{found.get(e, 0):,}" for e in endings) + " |"
+        )
+    rows.append(f"| all | {data['cases']:,} | " + " | ".join(f"{data[e]:,}" for e in endings) + " |")
+    codes = ", ".join(f"{count} with exit code {code}" for code, count in data["commands"]["exit codes"].items())
+    said = (
+        f"Of {data['commands']['programs']} real programs ended {codes}; {len(data['commands']['faults'])} otherwise."
+    )
+    return "\n".join(rows) + f"\n\n{said}"
+
+
 def benchmarks():
     data = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
     steps, draws, scores = data["training_step"], data["vmf_sampling"], data["scores"]
@@ -402,6 +418,7 @@ PAGES = {
         "raw": lambda: recipes("raw", "Mean, lowest and highest of seeds 0 to 4"),
         "twenty": lambda: recipes("twenty"),
     },
+    "docs/files.md": {"fuzz": fuzz},
     "docs/learner.md": {"turned": lambda: recipes("turned")},
     "docs/roeder2020.md": {
         "figure-2": lambda: swept("figure-2", "roeder2020", OF_SECTORS),

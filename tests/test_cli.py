@@ -160,7 +160,65 @@ def test_check_judges_a_row_of_a_paper_on_its_own_world():
     assert "scale 10" in shown.output
 
 
+def test_rows_with_an_empty_cell_are_refused_or_left_out_of_all_inputs(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    lines = [",".join(map(repr, row)) for row in rows.tolist()]
+    lines[7] = "1.0,"
+    (tmp_path / "a.csv").write_text("x,y\n" + "\n".join(lines) + "\n")
+    np.save(tmp_path / "b.npy", rows)
+    refused = zhat("audit", str(tmp_path / "a.csv"), str(tmp_path / "b.npy"))
+    assert refused.exit_code == 2
+    assert "a.csv has an empty cell (row 7, column 1; row 0 is the first)" in refused.output
+    shown = zhat("audit", str(tmp_path / "a.csv"), str(tmp_path / "b.npy"), "--gaps", "drop", "--json")
+    assert shown.exit_code == 0, shown.output
+    result = from_json(shown.stdout)
+    assert (result.verdict, result.n) == ("identity", 299)
+    assert "1 rows of a.csv have an empty cell and were left out" in result.notes
+
+
+def test_escape_codes_of_names_do_not_reach_the_terminal(tmp_path):
+    h = np.random.default_rng(0).normal(size=(100, 2))
+    np.save(tmp_path / "h.npy", h)
+    names = "size\x1b[2J,\x9b31mname"
+    (tmp_path / "f.csv").write_text(names + "\n" + "\n".join(f"{a},{b}" for a, b in h.tolist()), encoding="utf-8")
+    for words in ([], ["--json"], ["--require", "size\x1b[2J=2"], ["--type", "size\x1b[2J=odd"]):
+        shown = zhat("decode", str(tmp_path / "h.npy"), str(tmp_path / "f.csv"), *words)
+        assert shown.output
+        assert not re.search("[\x1b\x9b]", shown.output)
+
+
+def test_an_output_that_is_no_file_is_left_alone(tmp_path):
+    np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(100, 2)))
+    os.mkfifo(tmp_path / "pipe")
+    a = str(tmp_path / "a.npy")
+    for words in (["--report", "{}"], ["--adapter", "{}"]):
+        shown = zhat("audit", a, a, *(word.format(tmp_path / "pipe") for word in words))
+        assert shown.exit_code == 2
+        assert "it is no regular file, and would be lost" in " ".join(shown.output.split())
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_reader_that_leaves_changes_no_exit_code(tmp_path):
+    np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(100, 2)))
+    words = [sys.executable, "-m", "zhat", "audit", "a.npy", "a.npy", "--json"]
+    for more, code in (([], 0), (["--min", "2"], 1)):
+        here = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen([*words, *more], cwd=tmp_path, env=here, **pipes)
+        process.stdout.close()
+        said = process.stderr.read().decode()
+        process.stderr.close()
+        assert process.wait() == code, said
+        assert "Traceback" not in said
+        assert "Broken" not in said
+
+
 MISTAKES = [
+    (["list", "metrics", "--device", "cpu"], "--device says where the time of a paper's rows is measured"),
+    (["list", "zimmermann2021", "--device", "nope"], "the device 'nope' cannot be used here"),
+    (["audit", "", "{file}"], "an empty word came among the arguments"),
+    (["decode", "{file}", "{file}", "--key", ""], "an empty word came among the arguments"),
+    (["report", "/dev/null"], "/dev/null must be a file, but it is a device"),
     (["list", "nonsense"], "there is no kind named 'nonsense'. Known: spaces"),
     (["report", "/nowhere/at/all"], "/nowhere/at/all is not a folder"),
     (["report", "{empty}"], "holds no finished run"),
@@ -171,7 +229,7 @@ MISTAKES = [
     (["check"], "give --head W.npy (and --labels L.npy), or a paper and --row"),
     (["check", "--labels", "{file}"], "give --head W.npy"),
     (["check", "--head", "{file}"], "must hold one array as numpy.save writes it"),
-    (["check", "--head", "/nowhere/W.npy"], "No such file or directory: /nowhere/W.npy"),
+    (["check", "--head", "/nowhere/W.npy"], "there is no file /nowhere/W.npy"),
     (["check", "--head", "{archive}"], "it is an archive of several"),
     (["check", "--head", "{vector}"], "`head` must have the shape (rows, columns), but (3,) came"),
     (["check", "reizinger2024", "--row", "R9.9"], "there is no row named 'R9.9'. Known: R2.1o"),

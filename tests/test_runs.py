@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import threading
@@ -38,8 +39,10 @@ def test_a_finished_run_is_never_overwritten(tmp_path):
 
 
 def test_a_run_that_fails_while_writing_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "save_file", lambda *a: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
+    monkeypatch.setattr(runs, "save", lambda *a: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
+    with pytest.raises(
+        BadInput, match="cannot write to .*seed-3: no space is left there. Free some, or choose another"
+    ):
         written(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -79,7 +82,7 @@ def test_a_score_of_another_kind_is_refused(tmp_path):
     (folder / "score.json").write_text('{"a": 1}')
     about = json.loads((folder / "run.json").read_text())
     about["sha256"]["score.json"] = runs._checksum(folder / "score.json")
-    (folder / "run.json").write_text(json.dumps(about))
+    (folder / "run.json").write_text(json.dumps(runs.sealed({k: v for k, v in about.items() if k != "seal"})))
     with pytest.raises(CorruptRun, match="holds no record of a run"):
         runs.read(folder)
 
@@ -148,3 +151,29 @@ def test_tied_weights_are_kept(tmp_path):
     tied[1].weight = tied[0].weight
     folder = runs.write(tmp_path / "seed-0", record(), tied)
     assert torch.equal(runs.weights(folder)["1.weight"], tied[0].weight)
+
+
+@pytest.mark.parametrize("change", [{"seconds": 9.0}, {"settings": {}}, {"seal": "0"}, {"more": 1}])
+def test_a_changed_run_json_is_noticed_and_one_of_earlier_versions_is_read(tmp_path, change):
+    folder = written(tmp_path)
+    about = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(about | change))
+    with pytest.raises(CorruptRun, match="run.json differs from what was written|holds no readable run.json"):
+        runs.read(folder)
+    del about["seal"]
+    (folder / "run.json").write_text(json.dumps(about))
+    assert runs.read(folder) == record()
+
+
+@pytest.mark.parametrize(
+    "line", ["3", "[]", '{"loss": 1.0}', '{"step": "1", "loss": 1.0}', '{"step": 1, "loss": NaN}', "{"]
+)
+def test_a_curve_of_another_shape_is_refused(tmp_path, line):
+    folder = written(tmp_path)
+    (folder / "curve.jsonl").write_text(line + "\n")
+    about = json.loads((folder / "run.json").read_text())
+    about["sha256"]["curve.jsonl"] = runs._checksum(folder / "curve.jsonl")
+    del about["seal"]
+    (folder / "run.json").write_text(json.dumps(about))
+    with pytest.raises(CorruptRun, match="holds no record of a run"):
+        runs.read(folder)

@@ -48,19 +48,34 @@ def count(value: Any, name: str, *, least: int = 1) -> int:
     return int(value)
 
 
+def array(values: Any) -> Any:
+    """A data frame, a table or anything else that knows how to be an array as a NumPy array; the rest as it came."""
+    if isinstance(values, np.ndarray | Tensor) or not hasattr(values, "__array__"):
+        return values
+    return np.asarray(values)
+
+
 def matrix(values: Any, name: str, *, first: int = 0) -> Tensor:
     """`values` as a finite floating-point tensor of shape `(rows, columns)`, on the device it came from.
 
     Where they are some rows of a larger matrix, `first` is the number of the first one.
     """
+    values = array(values)
     if isinstance(values, np.ndarray):
         if values.dtype.kind not in "fiub":
-            raise BadInput(f"`{name}` must hold real numbers, but its dtype is {values.dtype}.")
+            cells = " It comes from a table: give its columns of numbers, without empty cells."
+            raise BadInput(
+                f"`{name}` must hold real numbers, but its dtype is {values.dtype}."
+                + (cells if values.dtype.kind == "O" else "")
+            )
         if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
             raise BadInput(f"`{name}` has masked values. Remove those rows or fill them.")
         if values.dtype not in (np.float32, np.float64) or not values.dtype.isnative:
             values = values.astype(np.float64)
-        tensor = torch.from_numpy(np.require(values, requirements=["C", "W"]))
+        values = np.require(values, requirements=["C", "W"])
+        if any(stride < 0 for stride in values.strides):  # a single row that was reversed counts as contiguous
+            values = values.copy()
+        tensor = torch.from_numpy(values)
     elif isinstance(values, Tensor):
         if values.is_complex() or values.layout != torch.strided:
             raise BadInput(
@@ -68,7 +83,9 @@ def matrix(values: Any, name: str, *, first: int = 0) -> Tensor:
             )
         tensor = values.detach()
     else:
-        raise BadInput(f"`{name}` must be a NumPy array or a torch tensor, but a {type(values).__name__} came.")
+        raise BadInput(
+            f"`{name}` must be a NumPy array, a torch tensor or a data frame, but a {type(values).__name__} came."
+        )
     if tensor.dtype not in (torch.float32, torch.float64):
         tensor = tensor.to(torch.float64)
     if tensor.ndim != 2:
@@ -98,6 +115,17 @@ def paired(z: Any, h: Any, *, first: int = 0, names: tuple[str, str] = ("z", "h"
             "Did a data loader drop the last batch?"
         )
     return z.to(h.device), h
+
+
+def moderate(values: Tensor, name: str, *, most: float = 1e70) -> Tensor:
+    """`values`, if the largest lies between `1 / most` and `most`, so that powers stay in the range of float64."""
+    size = float(values.abs().max()) if values.numel() else 0.0
+    if size and not 1 / most <= size <= most:
+        raise BadInput(
+            f"`{name}` has values of size {size:.3g}, whose products leave the range of float64. Change its unit, so "
+            f"that the largest lies between {1 / most:g} and {most:g}."
+        )
+    return values
 
 
 def constant(values: Tensor, *, least: float = 0.0) -> Tensor:

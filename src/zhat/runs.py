@@ -2,7 +2,7 @@
 
 ```
 …/seed-0/
-    run.json             name, seed, settings, provenance, wall time, and a checksum of every other file
+    run.json             name, seed, settings, provenance, wall time, a checksum of every other file, and its own
     curve.jsonl          one line for each recorded step
     score.json           prediction, scores and what a page draws
     encoder.safetensors  the trained weights, unless they were not to be kept
@@ -20,10 +20,8 @@ import json
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -32,15 +30,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, save
 from torch import nn
 
-from zhat._files import let_others_read, make_folder, sync
+from zhat._files import drafted, let_others_read, make_folder, sync, writing
 from zhat._version import __version__
 from zhat.errors import BadInput, CorruptRun
+from zhat.files.reading import read_bytes, readable
 from zhat.results import Curve, Record, from_json, to_json
+from zhat.results.plain import made
 
 _FILES = ("curve.jsonl", "score.json", "encoder.safetensors", "objective.safetensors")
+_ABOUT = {"zhat", "name", "seed", "seconds", "settings", "provenance", "sha256"}
 
 
 def write(folder: Path, record: Record, encoder: nn.Module | None, objective: object = None) -> Path:
@@ -55,8 +56,7 @@ def write(folder: Path, record: Record, encoder: nn.Module | None, objective: ob
     if folder.exists():
         return folder
     make_folder(folder.parent)
-    draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".draft", dir=folder.parent))
-    try:
+    with writing(folder), drafted(folder, folder=True) as draft:
         (draft / "curve.jsonl").write_text(_curve_lines(record.curve), encoding="utf-8")
         kept = replace(record, curve=Curve((), ()), settings={}, provenance={})
         (draft / "score.json").write_text(to_json(kept), encoding="utf-8")
@@ -65,7 +65,7 @@ def write(folder: Path, record: Record, encoder: nn.Module | None, objective: ob
                 weights = {key: t.detach().cpu().clone() for key, t in part.state_dict().items()}
                 if not weights:  # nn.Identity, for instance
                     continue
-                save_file(weights, draft / f"{name}.safetensors")
+                (draft / f"{name}.safetensors").write_bytes(save(weights))
         about = {
             "zhat": __version__,
             "name": record.name,
@@ -75,7 +75,8 @@ def write(folder: Path, record: Record, encoder: nn.Module | None, objective: ob
             "provenance": dict(record.provenance),
             "sha256": {name: _checksum(draft / name) for name in _FILES if (draft / name).exists()},
         }
-        (draft / "run.json").write_text(json.dumps(about, indent=1, ensure_ascii=False), encoding="utf-8")
+        text = json.dumps(sealed(about), indent=1, ensure_ascii=False)
+        (draft / "run.json").write_text(text, encoding="utf-8")
         for path in [*draft.iterdir(), draft]:
             let_others_read(path)
             sync(path)
@@ -85,51 +86,71 @@ def write(folder: Path, record: Record, encoder: nn.Module | None, objective: ob
             if not folder.exists():  # otherwise somebody else finished the same run meanwhile
                 raise
         sync(folder.parent)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     return folder
+
+
+def sealed(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What run.json holds, with a checksum of all of it."""
+    text = json.dumps(about, sort_keys=True, ensure_ascii=False)
+    return {"seal": hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest(), **about}
 
 
 def read(folder: Path) -> Record:
     """The record of a finished run, its files checked."""
-    verify(folder)
-    about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    kept = from_json((folder / "score.json").read_text(encoding="utf-8"))
-    if not isinstance(kept, Record):
-        raise CorruptRun(f"{folder / 'score.json'} holds no record of a run.")
-    lines = (folder / "curve.jsonl").read_text(encoding="utf-8").splitlines()
-    curve = _curve_from([json.loads(line) for line in lines])
-    return replace(kept, curve=curve, settings=about["settings"], provenance=about["provenance"])
+    about = _about(folder)
+    try:
+        kept = from_json((folder / "score.json").read_text(encoding="utf-8"))
+        if not isinstance(kept, Record):
+            raise BadInput("score.json holds no record of a run")
+        lines = (folder / "curve.jsonl").read_text(encoding="utf-8").splitlines()
+        return replace(
+            kept,
+            curve=_curve_from([json.loads(line) for line in lines]),
+            settings=from_json(json.dumps(about["settings"])),
+            provenance=from_json(json.dumps(about["provenance"])),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise CorruptRun(f"{folder} holds no record of a run ({error}). Remove it and run again.") from None
 
 
 def weights(folder: Path, part: str = "encoder") -> dict[str, torch.Tensor]:
     """The trained weights of a finished run, for `load_state_dict`: of the "encoder", or of the "objective"."""
-    verify(folder)
-    if not (folder / f"{part}.safetensors").exists():
+    if f"{part}.safetensors" not in _about(folder)["sha256"]:
         raise BadInput(
             f"{folder} was kept without its weights, or its {part} has none. Run it again without --no-keep-weights."
         )
-    return load_file(folder / f"{part}.safetensors")
+    with readable(folder / f"{part}.safetensors", "be a safetensors file"):
+        return load((folder / f"{part}.safetensors").read_bytes())
 
 
 def verify(folder: Path) -> None:
     """Refuse a folder whose files are missing or differ from what was written."""
+    _about(folder)
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    """What run.json says, if it and all files it names are as they were written."""
     if not folder.is_dir():
         raise BadInput(f"{folder} is not a folder. Give the folder of a run, or one that holds runs.")
     try:
-        about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        sums = dict(about["sha256"])
-        if not ({"curve.jsonl", "score.json"} <= sums.keys() and {"settings", "provenance"} <= about.keys()):
-            raise KeyError("sha256, settings or provenance")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        about = json.loads(read_bytes(folder / "run.json", "be JSON").decode())
+        seal, names = about.pop("seal", None), {"curve.jsonl", "score.json"}
+        if about.keys() != _ABOUT or not all(isinstance(about[k], dict) for k in ("sha256", "settings", "provenance")):
+            raise ValueError("sha256, settings or provenance")
+        if not names <= about["sha256"].keys() <= set(_FILES):
+            raise ValueError("other files than those of a run")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptRun(
             f"{folder} holds no readable run.json ({type(error).__name__}). Remove the folder and run again."
         ) from None
-    for name, wanted in sums.items():
+    if seal is not None and sealed(about)["seal"] != seal:  # folders of earlier versions have none
+        raise CorruptRun(f"{folder / 'run.json'} differs from what was written. Remove {folder} and run again.")
+    for name, wanted in about["sha256"].items():
         path = folder / name
         if not path.is_file() or _checksum(path) != wanted:
             state = "differs from what was written" if path.is_file() else "is missing"
             raise CorruptRun(f"{path} {state}. Remove {folder} and run again.")
+    return dict(about)
 
 
 def scan(root: Path) -> Iterator[Path]:
@@ -211,12 +232,13 @@ def _curve_from(lines: list[dict[str, Any]]) -> Curve:
     losses = [line for line in lines if "loss" in line]
     watched = [line for line in lines if "loss" not in line]
     name = next((key for line in watched for key in line if key != "step"), "")
-    return Curve(
-        tuple(line["step"] for line in losses),
-        tuple(line["loss"] for line in losses),
-        tuple(line["step"] for line in watched),
-        tuple(line[name] for line in watched),
-        name,
+    return made(
+        Curve,
+        steps=tuple(line["step"] for line in losses),
+        loss=tuple(line["loss"] for line in losses),
+        watched_steps=tuple(line["step"] for line in watched),
+        watched=tuple(line[name] for line in watched),
+        watched_name=name,
     )
 
 

@@ -151,3 +151,15 @@ def test_position_and_scale_of_real_sprites_are_found_and_their_orientation_is_n
     assert [s.type for s in found.scores] == ["categorical", "real", "circular", "real"]
     assert [s.found for s in found.scores] == [True, True, False, True]
     assert found["x"].value > 0.8
+
+
+def test_rows_with_empty_cells_are_left_out_of_both_files_and_counted(tmp_path):
+    h = np.random.default_rng(0).normal(size=(200, 2))
+    lines = [f"{a!r}" if i % 50 else "" for i, a in enumerate(h[:, 0].tolist())]
+    (tmp_path / "f.csv").write_text("row,size\n" + "\n".join(f"{i},{line}" for i, line in enumerate(lines)) + "\n")
+    with pytest.raises(BadInput, match="4 of its 200 rows have an empty cell"):
+        decode(h, tmp_path / "f.csv")
+    found = decode(h, tmp_path / "f.csv", gaps="drop")
+    assert found.n == 196
+    assert found["size"].value > 0.999
+    assert "4 rows of f.csv have an empty cell and were left out" in found.notes

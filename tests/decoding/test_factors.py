@@ -82,13 +82,14 @@ def test_a_plain_matrix_has_numbered_factors(tmp_path):
         ("f.csv", "a,a\n1,2\n", "each differently"),
         ("f.csv", "1,2\n3,4\n", "must name the factors, but it holds numbers"),
         ("f.csv", "a,b\n1\n", "must have 2 columns, but line 2 has 1"),
-        ("f.csv", "a,b\n1,\n", "no value for 'b' in line 2"),
-        ("f.csv", "a\n1\nnan\n", "must be finite, but row 1 is not"),
+        ("f.csv", "a,b\n1,\n", "no value for 'b' in row 0 .*1 of its 1 rows have an empty cell"),
+        ("f.csv", "a\n1\nnan\n", "no value for 'a' in row 1"),
+        ("f.csv", "a\n1\ninf\n", "must be finite, but row 1 is not"),
         ("f.csv", "a\n", "must hold rows below its first line"),
         ("f.npy", "nonsense", "must hold one array"),
         ("f.npz", "nonsense", "must be an archive"),
         ("f.parquet", "nonsense", "must be a Parquet file"),
-        ("f.txt", "nonsense", "factors must be one of .csv"),
+        ("f.txt", "nonsense", "factors must be one of .npy, .npz, .csv"),
     ],
 )
 def test_files_that_cannot_be_read_are_refused_with_a_sentence(tmp_path, name, text, message):
@@ -116,3 +117,34 @@ def test_columns_of_different_length_and_odd_values_are_refused():
         columns({})
     with pytest.raises(UnknownName, match="no column in factors named 'nowhere'"):
         columns({"a": [1, 2]}, ids="nowhere")
+
+
+def test_rows_with_an_empty_cell_are_left_out_where_that_is_asked_for(tmp_path):
+    (tmp_path / "f.csv").write_text("id,size,colour\na,1,red\nb,,red\nc,2,\nd,3,blue\n")
+    with pytest.raises(
+        BadInput, match="no value for 'size' in row 1 .*2 of its 4 rows have an empty cell. Fill them, or"
+    ):
+        columns(tmp_path / "f.csv", ids="id")
+    found = columns(tmp_path / "f.csv", ids="id", gaps="drop")
+    assert {name: values.tolist() for name, values in found.columns.items()} == {
+        "size": [1, 3],
+        "colour": ["red", "blue"],
+    }
+    assert (found.ids.tolist(), found.kept.tolist(), found.left_out) == (["a", "d"], [0, 3], 2)
+    with pytest.raises(UnknownName, match="no way to treat empty cells named 'fill'"):
+        columns(tmp_path / "f.csv", gaps="fill")
+
+
+def test_a_matrix_of_one_column_keeps_its_name(tmp_path):
+    np.savez(tmp_path / "f.npz", size=np.arange(3.0)[:, None], two=np.ones((3, 2)))
+    assert list(columns(tmp_path / "f.npz").columns) == ["size", "two 1", "two 2"]
+
+
+def test_factors_lie_in_containers(tmp_path):
+    from scipy.io import savemat
+
+    savemat(tmp_path / "f.mat", {"size": np.arange(3.0)[:, None], "colour": np.array([[1], [2], [1]])})
+    assert {name: values.tolist() for name, values in columns(tmp_path / "f.mat").columns.items()} == {
+        "size": [0, 1, 2],
+        "colour": [1, 2, 1],
+    }

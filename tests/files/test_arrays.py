@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from zhat.errors import BadInput
-from zhat.files.arrays import npz_names, read_npy, read_npz
+from zhat.files.arrays import Spool, npz_names, read_npy, read_npz
 
 
 @pytest.mark.filterwarnings("ignore:Stored array in format 3.0")
@@ -77,9 +77,25 @@ def test_a_header_that_promises_too_much_gets_a_sentence(tmp_path):
         read_npy(tmp_path / "x.npy", "one array")
 
 
-def test_errors_of_the_disk_pass(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        read_npy(tmp_path / "none.npy")
+def test_a_file_of_another_length_than_it_promises_is_refused(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((9, 3)))
+    data = (tmp_path / "x.npy").read_bytes()
+    for other in (data[:-8], data + bytes(8)):
+        (tmp_path / "x.npy").write_bytes(other)
+        with pytest.raises(BadInput, match=r"216 bytes were promised and (208|224) are there"):
+            read_npy(tmp_path / "x.npy")
+
+
+def test_an_array_that_no_disk_holds_is_refused_before_it_is_unpacked(tmp_path):
+    with pytest.raises(ValueError, match="bytes are promised, and .* has .* left"):
+        Spool().keep(iter([b""]), np.dtype(float), (10**15,))
+
+
+def test_arrays_of_one_spool_share_one_descriptor():
+    spool = Spool()
+    arrays = [spool.keep([np.full(5, i).tobytes()], np.dtype(int), (5,)) for i in range(3)]
+    assert [found[2:].tolist() for found in arrays] == [[i] * 3 for i in range(3)]
+    assert {id(found.file) for found in arrays} == {id(spool)}
 
 
 def test_an_archive_is_no_npy(tmp_path):

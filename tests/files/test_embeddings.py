@@ -154,7 +154,7 @@ def bad(tmp_path, what):
         ("one axis", "must be a matrix"),
         ("object archive", "Python objects|cannot be read|Name one"),
         ("broken archive", "archive as numpy.savez"),
-        ("cut tensors", "shorter than its header"),
+        ("cut tensors", "shorter or longer than its header"),
         ("no header", "no sensible length"),
         ("words", "must hold numbers"),
         ("ragged", "line 2 has 1"),
@@ -335,3 +335,25 @@ def test_a_bad_table_gets_a_sentence_and_runs_no_code(tmp_path, arrow, what):
 def test_a_missing_number_of_a_table_is_named_by_its_row(tmp_path, arrow):
     with pytest.raises(BadInput, match="row 1, column 0"):
         list(embeddings(spoiled(tmp_path, arrow, "a missing number")).blocks())
+
+
+def test_a_folder_of_many_shards_holds_no_descriptors(tmp_path):
+    for i in range(30):
+        np.save(tmp_path / f"{i:02}.npy", np.full((2, 3), float(i)))
+    np.savez(tmp_path / "98.npz", x=np.full((2, 3), 98.0))
+    (tmp_path / "99.csv").write_text("99,99,99\n")
+    before = len(os.listdir("/proc/self/fd"))
+    found = embeddings(tmp_path)
+    assert found.block(slice(0, found.rows))[::2, 0].tolist() == [*range(30), 98, 99]
+    assert len(os.listdir("/proc/self/fd")) <= before + 1  # what archives and tables were unpacked into
+
+
+def test_a_file_that_changes_while_it_is_read_gets_a_sentence(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((5000, 3)))
+    found = embeddings(tmp_path / "x.npy")
+    (tmp_path / "x.npy").write_bytes(b"")
+    with pytest.raises(BadInput, match="x.npy must stay as it was"):
+        found.block(slice(0, 3))
+    (tmp_path / "x.npy").unlink()
+    with pytest.raises(BadInput, match="there is no file"):
+        found.block(slice(0, 3))

@@ -9,7 +9,9 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import balanced_accuracy_score, r2_score
 
 from zhat.errors import BadInput
-from zhat.metrics.decoding import Factor, decode_rows, holm
+from zhat.metrics import decoding
+from zhat.metrics.decoding import Factor, _paired_columns, _Row, _shuffle_tests, decode_rows, holm
+from zhat.metrics.pairing import orders
 
 
 def rows(n=600, k=5, seed=0):
@@ -115,7 +117,7 @@ def test_p_values_of_noise_are_uniform_and_findings_rare():
         scores = decoded(h, factors, held_out, seed=seed).scores
         p += [s.p for s in scores]
         found += any(s.found for s in scores)
-    assert min(p) >= 1 / 100
+    assert min(p) >= 1 / 120  # 60 rows are read: the order as it is and one more, each rolled by 0 to 59 places
     assert abs(np.mean(p) - 0.5) < 4 * math.sqrt(1 / 12 / len(p))
     assert found <= 60 * 0.05 + 3 * math.sqrt(60 * 0.05)
 
@@ -186,3 +188,42 @@ def test_a_collapsed_representation_is_refused():
     _, h, held_out = rows()
     with pytest.raises(BadInput, match="every row of the representation is the same"):
         decoded(np.ones_like(h), [Factor.real("z", h[:, 0])], held_out)
+
+
+def row_of(kind, n, seed):
+    random = torch.Generator().manual_seed(seed)
+    if kind == "categorical":
+        factor = Factor.categorical("f", np.arange(n) % 3)
+        return _Row(factor, torch.randint(3, (n,), generator=random), torch.randint(3, (n,), generator=random))
+    width = 1 if kind == "real" else 2
+    factor = Factor("f", kind, torch.zeros(n, width).double())
+    truth, guess = (torch.randn(n, width, generator=random).double() for _ in range(2))
+    return _Row(factor, truth, guess)
+
+
+@pytest.mark.parametrize("kind", ["real", "circular", "categorical"])
+@pytest.mark.parametrize("block", [1, 4])
+def test_every_roll_of_every_order_is_a_shuffle(kind, block, monkeypatch):
+    row, seen = row_of(kind, 24, 1), []
+    monkeypatch.setattr(decoding, "orders", lambda *a: seen.append(orders(*a)) or seen[-1])
+    monkeypatch.setattr(decoding, "order", lambda n, generator: torch.arange(n))
+    (((p, mean),), count) = _shuffle_tests([row], block, 50, 0)
+    units = 24 // block
+    assert count == units * -(-51 // units) - 1
+    truth, guess = _paired_columns(row, torch.arange(24))
+    each = [
+        float((truth[which].reshape(units, -1).roll(-k, 0) * guess.reshape(units, -1)).sum())
+        for which in [torch.arange(24), *seen[0]]
+        for k in range(units)
+    ]
+    assert p == sum(value >= each[0] - 1e-9 for value in each) / len(each)
+    assert mean == pytest.approx(sum(each) / len(each), abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["real", "categorical"])
+def test_p_values_of_noise_are_uniform(kind):
+    p = [_shuffle_tests([row_of(kind, 40, seed)], 1, 99, seed)[0][0][0] for seed in range(300)]
+    for level in (0.05, 0.2, 0.5):
+        share = sum(each <= level for each in p) / 300
+        assert share <= level + 4 * (level * (1 - level) / 300) ** 0.5
+        assert kind == "categorical" or share >= level - 4 * (level * (1 - level) / 300) ** 0.5 - 1 / 120

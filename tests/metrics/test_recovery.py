@@ -161,7 +161,11 @@ BAD = [
     ),
     (np.array([["a", "b"]] * 50), torch.randn(50, 2), "`z` must hold real numbers, but its dtype is"),
     (torch.randn(50, 2, dtype=torch.complex64), torch.randn(50, 2), "`z` must hold real numbers in a dense array"),
-    ([[1.0, 2.0]] * 50, torch.randn(50, 2), "`z` must be a NumPy array or a torch tensor, but a list came"),
+    (
+        [[1.0, 2.0]] * 50,
+        torch.randn(50, 2),
+        "`z` must be a NumPy array, a torch tensor or a data frame, but a list came",
+    ),
 ]
 
 

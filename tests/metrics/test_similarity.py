@@ -323,7 +323,7 @@ def test_a_collapsed_representation_gets_a_sentence_and_never_a_score():
         (lambda z, h: SVCCA(0), "`components` must be a whole number of at least 1"),
         (lambda z, h: CCA()(z, h, shuffles=-1), "`shuffles` must be a whole number of at least 0"),
         (lambda z, h: CCA()(z[:200], h), "`h` has 300 rows and `z` has 200"),
-        (lambda z, h: CCA()(z.tolist(), h), "`z` must be a NumPy array or a torch tensor"),
+        (lambda z, h: CCA()(z.tolist(), h), "`z` must be a NumPy array, a torch tensor or a data frame"),
         (lambda z, h: CCA()(torch.tensor(z)[0], h), "`z` must have the shape"),
     ],
 )

@@ -217,3 +217,21 @@ def test_words_are_drawn_before_and_after_the_map():
         "two models: 2 words, after the map. Dots: first model; rings: second model.",
     ]
     assert "first model" in page(judged(words=(drawn,)))
+
+
+def test_what_could_run_or_break_a_table_is_escaped():
+    title = (
+        r"\input{/etc/passwd} \write18{rm} $x$ <script>alert(1)</script> [a](javascript:b) | \x1b[2J" + "\nnext line"
+    )
+    odd = replace(TABLE, caption=title, rows=(replace(TABLE.rows[0], title=title),), paper=r"x}\input{y")
+    text = latex(odd)
+    assert r"\input" not in text.replace(r"\textbackslash{}input", "")
+    assert r"\textbackslash{}write18\{rm\} \$x\$" in text
+    assert r"\cite{xinputy}" in text
+    shown = markdown(odd)
+    assert "&lt;script>" in shown
+    assert "<" not in shown
+    assert "](" not in shown
+    (line,) = (line for line in shown.splitlines() if line.startswith("| T1"))
+    assert "next line" in line
+    assert "\x1b" not in text + shown + page(replace(odd, paper=TABLE.paper))

@@ -105,3 +105,13 @@ def test_panels_stand_side_by_side_and_below_each_other():
     assert 'x="0" y="334"' in whole
     assert whole.count("a caption of two lines") == 4 - 1  # one is broken in two
     assert "a &lt; b" in whole
+
+
+@pytest.mark.parametrize(
+    "ends", [(0, 0), (0, -5), (3e307, 3e307), (-1e308, 1e308), (1e-320, 2e-320), (5.0, 5.0 + 1e-15)]
+)
+def test_an_axis_of_odd_ends_has_ticks_and_keeps_values_inside(ends):
+    axis = figures.Axis(*ends, 0.0, 100.0)
+    assert axis.low < axis.high
+    assert 1 <= len(axis.ticks()) <= 20
+    assert all(0 <= axis(value) <= 100 for value in (*ends, 0.0, 1e308))

@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
+from zhat import _checks
 from zhat._files import write_whole
 from zhat._version import __version__
 from zhat.equivalence import Equivalence
 from zhat.errors import BadInput
 from zhat.files import embeddings
+from zhat.files.reading import read_bytes
+from zhat.files.sealed import sealed, unsealed
 
-_FORMAT = "zhat adapter 1"
+_FORMAT = "zhat adapter 2"
+_WITHOUT_CHECKSUM = "zhat adapter 1"  # of earlier versions
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +76,7 @@ class Adapter:
             "b": self.b,
         }
         held = {name: t.detach().cpu().double().contiguous() for name, t in tensors.items()}
-        return write_whole(path, lambda draft: save_file(held, draft, metadata=about))
+        return write_whole(path, sealed(held, about))
 
 
 def read_adapter(path: Path | str) -> Adapter:
@@ -87,32 +89,29 @@ def read_adapter(path: Path | str) -> Adapter:
     if not path.is_file():
         raise BadInput(f"there is no adapter {path}. Write one with: zhat audit A B --adapter {path.name}.")
     try:
-        with safe_open(path, framework="pt") as file:
-            about: dict[str, Any] = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        if about.get("format") != _FORMAT:
+        tensors, about = unsealed(read_bytes(path, "be an adapter"), must=False)
+        if about.get("format") not in ((_FORMAT,) if "sha256" in about else (_WITHOUT_CHECKSUM,)):
             raise ValueError(f"its format is {about.get('format')!r}")
         matrix, centre, offset = tensors["matrix"], tensors["centre"], tensors["offset"]
         inverse = tensors.get("inverse", matrix.T)
-        if matrix.shape != (len(offset), len(centre)) or inverse.shape != matrix.T.shape:
+        if centre.ndim != 1 or matrix.shape != (*offset.shape, *centre.shape) or inverse.shape != matrix.T.shape:
             raise ValueError(f"a map of shape {tuple(matrix.shape)} does not go from {len(centre)} to {len(offset)}")
-        numbers = json.loads(about["numbers"])
-        held = (*tensors.values(), torch.tensor([numbers["r2"], numbers["error"]]))
-        if not all(t.is_floating_point() and bool(torch.isfinite(t).all()) for t in held):
+        if not all(t.is_floating_point() and bool(torch.isfinite(t).all()) for t in tensors.values()):
             raise ValueError("it holds values that are not finite")
+        numbers = json.loads(about["numbers"])
         return Adapter(
-            matrix,
-            centre,
-            offset,
-            tensors.get("inverse"),
+            matrix.double(),
+            centre.double(),
+            offset.double(),
+            tensors["inverse"].double() if "inverse" in tensors else None,
             Equivalence[about["up_to"]],
-            float(numbers["r2"]),
-            float(numbers["error"]),
+            _checks.finite(numbers["r2"], "r2"),
+            _checks.finite(numbers["error"], "error"),
             about["a"],
             about["b"],
-            int(numbers["rows"]),
+            _checks.count(numbers["rows"], "rows"),
         )
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(
             f"{path.name} must be an adapter as zhat audit writes it, but it cannot be read ({error})."
         ) from None
@@ -137,16 +136,15 @@ def adapt(adapter: Adapter, source: Any, out: Path | str, *, key: str | None = N
     carry = adapter.back if back else adapter
 
     def fill(draft: Path) -> None:
-        dtype = np.float64 if rows.precision == "float64" else np.float32
-        written = np.lib.format.open_memmap(draft, "w+", dtype, (rows.rows, d))
-        start = 0
-        for some in rows.blocks():
-            with np.errstate(over="ignore"):
-                carried = carry(torch.from_numpy(some)).numpy().astype(dtype)
-            if not np.isfinite(carried).all():
-                raise BadInput(f"the adapter takes rows of {rows.name} beyond what {dtype.__name__} holds.")
-            written[start : start + len(some)] = carried
-            start += len(some)
-        written.flush()
+        dtype = np.dtype(np.float64 if rows.precision == "float64" else np.float32)
+        header = {"descr": dtype.str, "fortran_order": False, "shape": (rows.rows, d)}
+        with draft.open("wb") as file:  # not mapped: on a full disk a mapped file ends the process
+            np.lib.format.write_array_header_1_0(file, header)
+            for some in rows.blocks():
+                with np.errstate(over="ignore"):
+                    carried = carry(torch.from_numpy(some)).numpy().astype(dtype)
+                if not np.isfinite(carried).all():
+                    raise BadInput(f"the adapter takes rows of {rows.name} beyond what {dtype.name} holds.")
+                file.write(np.ascontiguousarray(carried).tobytes())
 
     return write_whole(out, fill)

@@ -9,6 +9,7 @@ from pathlib import Path
 from zhat import _checks
 from zhat.equivalence import Equivalence
 from zhat.errors import BadInput, UnknownName
+from zhat.files.reading import readable
 from zhat.results import AuditMatrix, AuditResult, LayerAudit
 
 _CLASSES = tuple(e.value for e in Equivalence if e <= Equivalence.AFFINE)
@@ -97,12 +98,10 @@ def read_gate(path: Path | str) -> Gate:
         path: the file; the keys may stand in a table `[gate]`.
     """
     path = Path(path)
-    if not path.is_file():
+    if not path.exists():
         raise BadInput(f'there is no gate {path}. Write one such as: require = "affine".')
-    try:
+    with readable(path, "be TOML"):
         found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path.name} must be TOML, but it cannot be read ({error}).") from None
     found = found.get("gate", found)
     if not isinstance(found, dict):
         raise BadInput(f"`gate` in {path.name} must be a table of conditions, but {found!r} came.")

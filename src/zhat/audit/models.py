@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from zhat.audit.verdict import audit
 from zhat.errors import BadInput
 from zhat.files import Embeddings, Rows, embeddings, read_model, read_npy, read_tokenizer
-from zhat.files.reading import first_line
+from zhat.files.reading import first_line, readable
 from zhat.results import LayerAudit
 from zhat.runs import stamp
 
@@ -149,7 +149,8 @@ def _texts(path: Path, folder: Path | None) -> Iterator[tuple[Tensor, Tensor | N
     cut = read_tokenizer(folder)
     if cut.pad_token is None:
         cut.pad_token = cut.eos_token or cut.unk_token
-    lines = [line for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    with readable(path, "hold one text in each line"):
+        lines = [line for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     if not lines:
         raise BadInput(f"{path.name} must hold one text in each line, but it is empty.")
     most = min(int(cut.model_max_length), 512)

@@ -22,7 +22,11 @@ def notes(
     seen: Seen, source: Embeddings, target: Embeddings, rank_source: int, rank_target: int, whole: Moments
 ) -> tuple[str, ...]:
     """Sentences about constant, deficient, collapsed, heavy-tailed, repeated and dependent rows."""
-    said = []
+    said = [
+        f"{one.left_out:,} rows of {one.name} have an empty cell and were left out"
+        for one in (source, target)
+        if one.left_out
+    ]
     varies_target, varies_source = whole.varies()
     for one, varies, found, scatter, rows in (
         (source, varies_source, rank_source, whole.hh, seen.source),

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from zhat.cli.door import app, complain, door
+from zhat._files import printable
+from zhat.cli.door import Console, app, complain, door
 from zhat.errors import BadInput
 
 
@@ -37,6 +37,9 @@ def audit(
         list[str] | None,
         typer.Option(help="Join rows by id: a key or column in all files, or a file of ids for each input."),
     ] = None,
+    gaps: Annotated[
+        str, typer.Option(help="Rows with an empty cell in a table: refuse them, or drop them from all inputs.")
+    ] = "refuse",
     require: Annotated[str | None, typer.Option(help="Fail unless the verdict is this class or a tighter one.")] = None,
     min_: Annotated[float | None, typer.Option("--min", help="Fail if the held-out R2 is below.")] = None,
     gate: Annotated[
@@ -79,11 +82,12 @@ def audit(
     asked = _gate(gate, require, min_)
     if ids is not None and len(ids) not in (1, len(inputs)):
         raise BadInput(f"--ids is given once, or once for each of {len(inputs)} inputs, but {len(ids)} came.")
-    by = ids[0] if ids is not None and len(ids) == 1 else ids
+    by = [None] * len(inputs) if ids is None else ids * len(inputs) if len(ids) == 1 else ids
+    read = [room.embeddings(path, key=key, ids=own, gaps=gaps) for path, own in zip(inputs, by, strict=True)]
     if len(inputs) == 2:
-        found: tuple[room.Examined, ...] = (room.examine(inputs[0], inputs[1], key=key, ids=by, seed=seed),)
+        found: tuple[room.Examined, ...] = (room.examine(*read, seed=seed),)
     else:
-        found = room.examine_all(inputs, key=key, ids=by, seed=seed)
+        found = room.examine_all(read, seed=seed)
     if recall is not None or (asked is not None and asked.min_recall is not None):
         found = tuple(e if e.result.score is None else e.searched(10 if recall is None else recall) for e in found)
     passed = _tell(found[0].result if len(inputs) == 2 else room.gathered(found), asked, report, json)
@@ -227,4 +231,4 @@ def adapt(
     """Carry embeddings into the other space with the map of an audit, some rows at a time."""
     from zhat import audit as room
 
-    print(room.adapt(room.read_adapter(adapter), source, out, key=key, back=back))
+    print(printable(str(room.adapt(room.read_adapter(adapter), source, out, key=key, back=back))))

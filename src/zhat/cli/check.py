@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from zhat._files import printable
 from zhat.cli.door import app, door
 from zhat.cli.reproduce import holding
 from zhat.errors import BadInput
@@ -70,4 +71,4 @@ def check(
     else:
         given = [None if path is None else np.array(read_npy(path, "one array")) for path in (heads[0], labels)]
         checked = theory.check_head(*given)
-    print(to_json(checked) if json else checked)
+    print(to_json(checked) if json else printable(str(checked)))

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from zhat.cli.door import app, complain, door
+from zhat.cli.door import Console, app, complain, door
 from zhat.errors import BadInput
 
 
@@ -19,7 +18,7 @@ from zhat.errors import BadInput
 def decode(
     h: Annotated[
         Path,
-        typer.Argument(metavar="H", help="Embeddings: .npy, .npz, .safetensors, .csv, .parquet, a folder."),
+        typer.Argument(metavar="H", help="Embeddings: .npy, .npz, .safetensors, .csv, .parquet, .h5, a folder."),
     ],
     factors: Annotated[
         Path,
@@ -44,6 +43,9 @@ def decode(
         list[str] | None,
         typer.Option(help="Join rows by id: a key or column in both files, or twice: a file of ids for each."),
     ] = None,
+    gaps: Annotated[
+        str, typer.Option(help="Rows with an empty cell in a table: refuse them, or drop them from both files.")
+    ] = "refuse",
     report: Annotated[Path | None, typer.Option(help="Write an HTML page.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     seed: Annotated[int, typer.Option(help="Of the split, the shuffles and the bootstrap.")] = 0,
@@ -70,6 +72,7 @@ def decode(
         components=components,
         disentanglement=disentanglement,
         split=split,
+        gaps=gaps,
         seed=seed,
     )
     failed = []

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from zhat.cli.door import app, door
+from zhat.cli.door import Console, app, door
 
 
 @app.command()

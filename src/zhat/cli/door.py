@@ -4,17 +4,42 @@ from __future__ import annotations
 
 import functools
 import io
+import os
 import sys
-from collections.abc import Callable
-from typing import Annotated, ParamSpec
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, ParamSpec
 
+import rich.console
 import typer
+from rich.segment import Segment
+from typer.core import TyperGroup
 
+from zhat._files import printable
 from zhat._version import __version__
 from zhat.errors import BadInput, MissingExtra, RunFailed
 
+
+class Console(rich.console.Console):
+    """A console that shows text and runs none of it."""
+
+    def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
+        """The pieces of something, cleaned."""
+        for piece in super().render(renderable, options):
+            yield piece if piece.control else Segment(printable(piece.text), piece.style)
+
+
+class _Careful(TyperGroup):
+    """Commands that refuse an empty word, which would be read as the present folder."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if "" in args:
+            ctx.fail("an empty word came among the arguments. Is a variable of the shell not set?")
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
     name="zhat",
+    cls=_Careful,
     help="Identifiable representation learning: did the model recover the latents behind the data?",
     no_args_is_help=True,
     add_completion=False,
@@ -36,8 +61,9 @@ def door(command: Callable[P, None]) -> Callable[P, None]:
         except RunFailed as error:
             complain(f"zhat: {error}")
             raise typer.Exit(1) from None
-        except OSError as error:
-            complain(f"zhat: {error.strerror or error}: {error.filename or 'a file'}")
+        except (OSError, MemoryError) as error:
+            where = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
+            complain(f"zhat: {getattr(error, 'strerror', None) or str(error) or 'out of memory'}{where}")
             raise typer.Exit(2) from None
         except KeyboardInterrupt as interruption:
             complain(f"zhat: interrupted; {interruption}" if str(interruption) else "zhat: interrupted")
@@ -48,7 +74,17 @@ def door(command: Callable[P, None]) -> Callable[P, None]:
 
 def complain(sentence: str) -> None:
     """Say it where errors are said."""
-    print(sentence, file=sys.stderr)
+    print(printable(sentence), file=sys.stderr)
+
+
+class _Pipe(io.FileIO):
+    """An output whose reader may leave (`zhat … | head`): the work goes on, and its exit code is what it would be."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return len(data)
 
 
 def _version(asked: bool) -> None:
@@ -68,7 +104,17 @@ def _zhat(
 
 def main() -> None:
     """The entry point of the `zhat` command."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper) and not stream.isatty() and os.name == "posix":
+            stream.flush()
+            raw = io.BufferedWriter(_Pipe(stream.fileno(), "w", closefd=False))
+            line = name == "stderr"
+            setattr(sys, name, io.TextIOWrapper(raw, stream.encoding, "replace", line_buffering=line))
+        elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ± or boxes shows question marks, not a traceback
-    app()
+    try:
+        app()
+    except KeyboardInterrupt:  # a second one, or one while rooms are loaded
+        complain("zhat: interrupted")
+        sys.exit(130)

@@ -7,11 +7,10 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from zhat.cli.door import app, door
+from zhat.cli.door import Console, app, door
 from zhat.errors import BadInput, UnknownName
 
 KINDS = {  # a kind is what a room exports from some of its modules; all of them where none is named
@@ -46,6 +45,8 @@ def list_(
     from zhat import papers
 
     console = Console()
+    if device != "auto" and kind not in papers.names():
+        raise BadInput("--device says where the time of a paper's rows is measured. Name a paper.")
     if kind in papers.names():
         _list_paper(papers.paper(kind), device, console)
         return

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from zhat.cli.door import app, door
+from zhat._files import printable
+from zhat.cli.door import Console, app, door
 from zhat.errors import BadInput, MissingData, MissingExtra, NothingFinished, RunFailed, UnknownName
 
 
@@ -213,13 +213,14 @@ def report(
     """Write the HTML page of finished runs, or page and tables of a reproduced table or figure."""
     from zhat import report as pages
     from zhat import runs
+    from zhat.files.reading import read_text
     from zhat.results import PartResult, from_json
 
-    if run.is_file():
-        result = from_json(run.read_text(encoding="utf-8", errors="replace"))
+    if run.exists() and not run.is_dir():
+        result = from_json(read_text(run, "be a results.json of zhat reproduce"))
         if not isinstance(result, PartResult):
             raise BadInput(f"{run} holds no table or figure of a paper. Give a results.json of zhat reproduce.")
-        print(pages.write_comparison(result, out or run.parent)["html"])
+        print(printable(str(pages.write_comparison(result, out or run.parent)["html"])))
         return
     records = [runs.read(folder) for folder in runs.scan(run)]
     if not records:
@@ -227,4 +228,4 @@ def report(
     if len({repr(r.settings) for r in records}) > 1:
         names = ", ".join(sorted({r.name for r in records}))
         raise BadInput(f"{run} holds runs of several settings ({names}). Give the folder of one of them.")
-    print(pages.write(records, out or run / "report.html"))
+    print(printable(str(pages.write(records, out or run / "report.html"))))

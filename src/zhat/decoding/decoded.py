@@ -40,6 +40,7 @@ def decode(
     components: int | None = None,
     disentanglement: bool = False,
     split: str = "auto",
+    gaps: str = "refuse",
     seed: int = 0,
 ) -> DecodeResult:
     """Say which known factors can be read from a representation by a linear map, and how well.
@@ -58,6 +59,7 @@ def decode(
         components: read from that many principal components only, which takes fewer rows.
         disentanglement: DCI, MIG and SAP as well; for at least two factors and two columns.
         split: "rows" at random; "pieces" of neighbouring rows, for rows that depend on their neighbours; "auto" looks.
+        gaps: what to do about rows with an empty cell in a table: "refuse", or "drop" them from both files.
         seed: of the split, the shuffles and the bootstrap.
 
     Raises:
@@ -71,7 +73,7 @@ def decode(
     """
     if split not in SPLITS:
         raise UnknownName("split", split, SPLITS)
-    source, known = _paired(h, factors, key, ids)
+    source, known = _paired(h, factors, key, ids, gaps)
     listed, said = _typed(known, dict(types or {}), dict(periods or {}))
     width = source.dim
     if components is not None:
@@ -103,22 +105,23 @@ def decode(
         coordinates=tuple(shown.tolist()),
         association=tuple(tuple(float(v) for v in row) for row in found.association[:, shown]),
         types=said,
-        notes=(*notes, *_odd(source, found)),
+        notes=(*notes, *_left_out(source, known), *_odd(source, found)),
         disentanglement=_disentangled(source, listed, found, seed) if disentanglement else None,
         provenance={**stamp(seed), "precision": source.precision},
     )
 
 
-def _paired(h: Any, factors: Any, key: str | None, ids: Any) -> tuple[Embeddings, Columns]:
+def _paired(h: Any, factors: Any, key: str | None, ids: Any, gaps: str) -> tuple[Embeddings, Columns]:
     """Representation and factors with the same rows in the same order."""
     pair = (None, None) if ids is None else (ids, ids) if isinstance(ids, str) else tuple(ids)
     if len(pair) != 2:
         raise BadInput(f"`ids` is one name or a pair, but {len(pair)} came.")
-    source = embeddings(h, key=key, ids=pair[0], name="h" if hasattr(h, "shape") else "")
-    known = columns(factors, ids=pair[1])
-    numbers = np.arange(known.rows, dtype=np.float64)[:, None]
-    left, right = joined(source, replace(embeddings(numbers, name=known.name), ids=known.ids))
-    if right.rows == known.rows and right.ids is known.ids:
+    source = embeddings(h, key=key, ids=pair[0], name="h" if hasattr(h, "shape") else "", gaps=gaps)
+    known = columns(factors, ids=pair[1], gaps=gaps)
+    numbers = embeddings(np.arange(known.rows, dtype=np.float64)[:, None], name=known.name)
+    numbers = replace(numbers, ids=known.ids, kept=known.kept, left_out=known.left_out)
+    left, right = joined(source, numbers)
+    if right is numbers:
         return left, known
     return left, known.take(right.take(slice(None))[:, 0].astype(np.int64))
 
@@ -175,6 +178,7 @@ def _lasting(source: Embeddings, listed: list[Factor]) -> float:
     Rows that are only sorted by their factors are then no longer alike; frames of a film still are.
     """
     rows = source.block(slice(0, min(_LOOK, source.rows))).astype(np.float64)
+    rows = rows / max(float(np.abs(rows).max()), np.finfo(np.float64).tiny)  # so that no square leaves the range
     told = torch.cat([f.columns for f in listed], 1)[: len(rows)].numpy()
     told = told[:, : max(1, len(rows) // 4)]
     told = np.concatenate([np.ones((len(rows), 1)), told], 1)
@@ -219,6 +223,12 @@ def _strongest(association: Tensor) -> Tensor:
     if association.shape[1] <= SHOWN:
         return torch.arange(association.shape[1])
     return association.amax(0).topk(SHOWN).indices.sort().values
+
+
+def _left_out(source: Embeddings, known: Columns) -> Iterator[str]:
+    for one in (source, known):
+        if one.left_out:
+            yield f"{one.left_out:,} rows of {one.name} have an empty cell and were left out"
 
 
 def _odd(source: Embeddings, found: Decoded) -> Iterator[str]:

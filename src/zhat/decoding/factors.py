@@ -18,14 +18,16 @@ import numpy as np
 
 from zhat import _checks
 from zhat.errors import BadInput, UnknownName
-from zhat.files.arrays import Rows, npz_names, read_npy, read_npz
+from zhat.files.arrays import Rows, Spool, npz_names, read_npy, read_npz
+from zhat.files.containers import CONTAINERS, container_shapes, map_container
+from zhat.files.embeddings import GAPS
 from zhat.files.ids import row_ids
-from zhat.files.tables import read_columns
+from zhat.files.tables import TABLES, ending, read_columns
 from zhat.metrics.decoding import Factor
 
 KINDS = ("real", "circular", "categorical")
 FEW = 20  # whole numbers with at most so many different values are names
-READABLE = (".csv", ".npy", ".npz", ".parquet", ".arrow", ".feather")
+READABLE = (".npy", ".npz", *TABLES, *CONTAINERS)
 _ANGLE = re.compile(
     r"(?:^|[^a-z])(?:angle|azimuth|orientation|phase|hue|heading|bearing|yaw|theta|rotation|direction|elevation|longitude"
     r"|deg|degrees|rad|radians)(?:$|[^a-z])"
@@ -41,11 +43,15 @@ class Columns:
         name: of the file, for messages.
         columns: by name, each `(rows,)`: numbers or text.
         ids: one identifier for each row, where rows have them.
+        kept: the numbers that these rows have in their file, where others were left out; None where none was.
+        left_out: how many rows were left out, because they have an empty cell.
     """
 
     name: str
     columns: Mapping[str, Rows]
     ids: Rows | None = None
+    kept: Rows | None = None
+    left_out: int = 0
 
     @property
     def rows(self) -> int:
@@ -55,28 +61,34 @@ class Columns:
     def take(self, rows: Rows) -> Columns:
         """Some rows, in that order."""
         ids = None if self.ids is None else self.ids[rows]
-        return replace(self, columns={name: c[rows] for name, c in self.columns.items()}, ids=ids)
+        kept = rows if self.kept is None else self.kept[rows]
+        return replace(self, columns={name: c[rows] for name, c in self.columns.items()}, ids=ids, kept=kept)
 
 
-def columns(source: Any, *, ids: Any = None, name: str = "factors") -> Columns:
+def columns(source: Any, *, ids: Any = None, name: str = "factors", gaps: str = "refuse") -> Columns:
     """Named columns from a file, a mapping, a table or an array.
 
     Args:
-        source: the path of a `.csv` (its first line names the columns), `.parquet`, `.arrow`, `.feather`, `.npy` or
-            `.npz` file; a mapping from names to columns; a data frame; or an array `(rows, factors)`.
+        source: the path of a `.csv` or `.tsv` (its first line names the columns), `.parquet`, `.arrow`, `.feather`,
+            `.npy`, `.npz`, `.h5`, `.mat` or `.zarr` file; a mapping from names to columns; a data frame; or an array
+            `(rows, factors)`.
         ids: identifiers of the rows: the name of a column, a file of them, or a list.
         name: for messages, where `source` is no file.
+        gaps: what to do about rows of a file of which some column has an empty cell: "refuse" or "drop".
     """
+    if gaps not in GAPS:
+        raise UnknownName("way to treat empty cells", gaps, GAPS)
+    empty: dict[str, Rows] = {}
     if isinstance(source, str | Path):
         path = Path(source)
         name = path.name
-        if not path.is_file():
+        if not path.exists():
             raise BadInput(f"there is no file {path}. Give factors as {', '.join(READABLE)}.")
-        found = _from_file(path, ids if isinstance(ids, str) else None)
+        found, empty = _from_file(path, ids if isinstance(ids, str) else None)
     elif isinstance(source, Mapping):
         found = dict(source)
     elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
-        found = {str(c): source[c] for c in source.columns}
+        found = {str(c): source[c] for c in getattr(source, "column_names", source.columns)}  # Arrow's tables first
     else:
         found = _unfolded(name, source)
     if isinstance(ids, str) and ids in found:
@@ -86,13 +98,33 @@ def columns(source: Any, *, ids: Any = None, name: str = "factors") -> Columns:
         raise UnknownName(f"column in {name}", str(ids), found)
     if not found:
         raise BadInput(f"{name} must hold at least one factor, but it holds none.")
-    arrays = {str(key): _column(str(key), value, name) for key, value in found.items()}
+    arrays = {str(key): _column(str(key), value, name, empty.get(key)) for key, value in found.items()}
     lengths = {key: len(value) for key, value in arrays.items()}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{key} {length}" for key, length in list(lengths.items())[:4])
         raise BadInput(f"every factor of {name} must have as many rows, but they have: {shown}.")
     rows = next(iter(lengths.values()))
-    return Columns(name, arrays, None if ids is None else row_ids(ids, rows, name))
+    known = Columns(name, arrays, None if ids is None else row_ids(ids, rows, name))
+    return _without_gaps(known, empty, gaps)
+
+
+def _without_gaps(known: Columns, empty: Mapping[str, Rows], gaps: str) -> Columns:
+    """The rows in which every column has a value; those that lack one are refused, or left out and counted."""
+    lacking = {column: own for column, own in empty.items() if own.any()}
+    if not lacking:
+        return known
+    some = np.logical_or.reduce([*lacking.values()])
+    if gaps == "refuse":
+        column, own = next(iter(lacking.items()))
+        raise BadInput(
+            f"{known.name} has no value for {column!r} in row {int(np.flatnonzero(own)[0])} (row 0 is the first), and "
+            f"{int(some.sum())} of its {len(some)} rows have an empty cell. Fill them, or leave such rows out with "
+            "--gaps drop."
+        )
+    if some.all():
+        raise BadInput(f"every row of {known.name} has an empty cell.")
+    kept = np.flatnonzero(~some)
+    return replace(known.take(kept), kept=kept, left_out=int(some.sum()))
 
 
 def typed(name: str, values: Rows, kind: str | None = None, period: float | None = None) -> tuple[Factor, str]:
@@ -153,7 +185,7 @@ def _turn(values: Rows, *, filled: float) -> float | None:
     return None
 
 
-def _column(name: str, values: Any, source: str) -> Rows:
+def _column(name: str, values: Any, source: str, empty: Rows | None = None) -> Rows:
     column = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
     if column.ndim != 1 or len(column) == 0:
         raise BadInput(
@@ -165,22 +197,32 @@ def _column(name: str, values: Any, source: str) -> Rows:
         column = column.astype(str)
     if column.dtype.kind not in "fiubUS":
         raise BadInput(f"the factor {name!r} of {source} must hold numbers or text, but its type is {column.dtype}.")
-    if column.dtype.kind == "f" and not np.isfinite(column).all():
-        row = int(np.flatnonzero(~np.isfinite(column))[0])
+    odd = ~np.isfinite(column) if column.dtype.kind == "f" else np.zeros(len(column), dtype=bool)
+    if empty is not None:
+        odd &= ~empty  # a gap is NaN; what to do about it is decided for whole rows
+    if odd.any():
+        row = int(np.flatnonzero(odd)[0])
         raise BadInput(f"the factor {name!r} of {source} must be finite, but row {row} is not. Remove such rows.")
     return column
 
 
-def _from_file(path: Path, ids: str | None) -> dict[str, Any]:
-    if path.suffix not in READABLE:
+def _from_file(path: Path, ids: str | None) -> tuple[dict[str, Any], dict[str, Rows]]:
+    """Columns by name, and the gaps of each where the format knows gaps."""
+    kind = ending(path)
+    if kind not in READABLE:
         raise BadInput(f"factors must be one of {', '.join(READABLE)}, but {path.name} came.")
-    if path.suffix == ".npy":
-        return _unfolded("factor", read_npy(path, "one array"))
-    if path.suffix == ".npz":
+    if kind in TABLES:
+        return read_columns(path, ids)
+    if kind == ".npy":
+        return _unfolded("factor", read_npy(path, "one array")), {}
+    if kind == ".npz":
         names = npz_names(path)
-        arrays = zip(names, read_npz(path, names), strict=True)
-        return {column: values for name, array in arrays for column, values in _unfolded(name, array).items()}
-    return read_columns(path, ids)
+        arrays = read_npz(path, names)
+    else:
+        names = list(container_shapes(path))
+        arrays = [found.mapped() for found in map_container(path, names, Spool())]
+    pairs = zip(names, arrays, strict=True)
+    return {column: values for name, array in pairs for column, values in _unfolded(name, array).items()}, {}
 
 
 def _unfolded(name: str, values: Any) -> dict[str, Any]:
@@ -188,8 +230,8 @@ def _unfolded(name: str, values: Any) -> dict[str, Any]:
     array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
     if array.dtype.names:
         return {field: array[field] for field in array.dtype.names}
-    if array.ndim == 1:
-        return {name: array}
+    if array.ndim == 1 or (array.ndim == 2 and array.shape[1] == 1):
+        return {name: array.reshape(-1)}
     if array.ndim != 2 or 0 in array.shape:
         raise BadInput(f"{name} must be a matrix (rows, factors) that is not empty, but its shape is {array.shape}.")
     return {f"{name} {i + 1}": array[:, i] for i in range(array.shape[1])}

@@ -1,7 +1,8 @@
 """Files: one reader for each format; none unpickles or runs what a file holds.
 
 `embeddings` is a matrix from any of them, read some rows at a time. Beneath it lie `arrays` (npy, npz, safetensors),
-`tables` (csv, parquet, arrow) and `ids`; beside it `hugging_face`, the models and tokenizers of a folder.
+`tables` (csv, tsv, parquet, arrow), `containers` (h5, mat, zarr) and `ids`; beside it `hugging_face`, the models and
+tokenizers of a folder. `reading` is the door that all of them go through.
 """
 
 from zhat.files.arrays import Rows, read_npy

@@ -1,14 +1,15 @@
 """Embeddings from files: a matrix whose rows are read when they are needed, never all at once.
 
-`.npy` and `.safetensors` are memory-mapped; `.npz`, `.csv`, `.parquet`, `.arrow` and `.feather` are streamed once into
-an unnamed temporary file and mapped from there; a folder of shards is its files in the order of their names. Nothing is
-unpickled.
+`.npy` and `.safetensors` are mapped while rows are read; archives, tables and containers are streamed once into an
+unnamed temporary file and mapped from there; a folder of shards is its files in the order of their names. Nothing is
+unpickled, and no file is held open between two looks.
+
+A row of a table with an empty cell is refused, unless such rows are to be left out (`gaps="drop"`): then rows are left
+out of all files that are compared, and the result says how many.
 """
 
 from __future__ import annotations
 
-import mmap
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,12 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from zhat.errors import BadInput
-from zhat.files.arrays import Rows, chosen, npz_names, read_npy, read_npz, read_safetensors
+from zhat.errors import BadInput, UnknownName
+from zhat.files.arrays import OnDisk, Rows, Spool, chosen, map_npy, map_npz, map_safetensors, npz_names
+from zhat.files.containers import CONTAINERS, container_shapes, map_container
 from zhat.files.ids import in_common, row_ids
-from zhat.files.tables import BLOCK, TABLES, read_rows
+from zhat.files.tables import BLOCK, TABLES, ending, read_rows
 
-KNOWN = (".npy", ".npz", ".safetensors", *TABLES)
+KNOWN = (".npy", ".npz", ".safetensors", *TABLES, *CONTAINERS)
+GAPS = ("refuse", "drop")
+"""What may be done about rows of a table that have an empty cell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +39,8 @@ class Embeddings:
         precision: as stored: float16, bfloat16, float32 or float64.
         take: the rows of a slice or of an index array, as float32 or float64, `(rows, dim)`.
         ids: one identifier for each row, where rows have them.
+        kept: the numbers that these rows have in their file, where others were left out; None where none was.
+        left_out: how many rows were left out, because they have an empty cell.
 
     Example:
         >>> embeddings(np.eye(3), name="corners").rows
@@ -47,6 +53,8 @@ class Embeddings:
     precision: str
     take: Callable[[Any], Rows]
     ids: Rows | None = None
+    kept: Rows | None = None
+    left_out: int = 0
 
     def block(self, which: Any) -> Rows:
         """Some rows, all of them finite."""
@@ -68,16 +76,21 @@ class Embeddings:
             yield self.block(slice(start, min(start + size, self.rows)))
 
 
-def embeddings(source: Any, *, key: str | None = None, ids: Any = None, name: str = "") -> Embeddings:
+def embeddings(
+    source: Any, *, key: str | None = None, ids: Any = None, name: str = "", gaps: str = "refuse"
+) -> Embeddings:
     """Embeddings from an array, a file or a folder of shards.
 
     Args:
-        source: an array or tensor `(rows, dim)`, or the path of a `.npy`, `.npz`, `.safetensors`, `.csv`, `.parquet`,
-            `.arrow` or `.feather` file, or of a folder that holds such files.
-        key: which array of a `.npz` or `.safetensors` file; not needed where there is one matrix.
+        source: an array, tensor or data frame `(rows, dim)`; or the path of a `.npy`, `.npz`, `.safetensors`, `.csv`,
+            `.tsv`, `.csv.gz`, `.parquet`, `.arrow`, `.feather`, `.h5`, `.mat` or `.zarr` file, or of a folder of them.
+        key: which array of a file that holds several; not needed where there is one matrix.
         ids: identifiers of the rows: a list, a `.npy` or text file, or the name of a key or column in `source`.
         name: for messages; a file's own name if empty.
+        gaps: what to do about rows of a table with an empty cell: "refuse" or "drop".
     """
+    if gaps not in GAPS:
+        raise UnknownName("way to treat empty cells", gaps, GAPS)
     if isinstance(source, Embeddings):
         return source
     if not isinstance(source, str | Path):
@@ -87,8 +100,12 @@ def embeddings(source: Any, *, key: str | None = None, ids: Any = None, name: st
     inside = ids if isinstance(ids, str) and not Path(ids).exists() else None
     if not path.exists():
         raise BadInput(f"there is no file {path}. Give embeddings as {', '.join(KNOWN)} or a folder of such files.")
-    found = replace((_folder if path.is_dir() else _file)(path, key, inside), name=name or path.name)
-    return found if ids is None or inside else replace(found, ids=row_ids(ids, found.rows, found.name))
+    read = _folder if path.is_dir() and ending(path) not in CONTAINERS else _file
+    found = replace(read(path, key, inside, gaps, Spool()), name=name or path.name)
+    if ids is None or inside:
+        return found
+    given = row_ids(ids, found.rows + found.left_out, found.name)
+    return replace(found, ids=given if found.kept is None else given[found.kept])
 
 
 def joined(*sources: Embeddings) -> tuple[Embeddings, ...]:
@@ -98,11 +115,15 @@ def joined(*sources: Embeddings) -> tuple[Embeddings, ...]:
         return tuple(map(_picked, sources, in_common(ids, [one.name for one in sources])))
     first = sources[0]
     for other in sources[1:]:
-        if first.rows != other.rows:
+        if first.rows + first.left_out != other.rows + other.left_out:
             raise BadInput(
-                f"{first.name} has {first.rows} rows and {other.name} has {other.rows}; they are paired row by "
-                "row. Give --ids to join rows of different order or number."
+                f"{first.name} has {first.rows + first.left_out} rows and {other.name} has "
+                f"{other.rows + other.left_out}; they are paired row by row. Give --ids to join rows of different "
+                "order or number."
             )
+    if any(one.left_out for one in sources):  # the rows that all of them have kept
+        numbers = [np.arange(one.rows) if one.kept is None else one.kept for one in sources]
+        return tuple(map(_picked, sources, in_common(numbers, [one.name for one in sources])))
     return sources
 
 
@@ -110,7 +131,8 @@ def _picked(source: Embeddings, rows: Rows) -> Embeddings:
     if len(rows) == source.rows and np.array_equal(rows, np.arange(len(rows))):
         return source
     ids = None if source.ids is None else source.ids[rows]
-    return replace(source, rows=len(rows), take=lambda which: source.take(rows[which]), ids=ids)
+    kept = rows if source.kept is None else source.kept[rows]
+    return replace(source, rows=len(rows), take=lambda which: source.take(rows[which]), ids=ids, kept=kept)
 
 
 def _as_numpy(values: Any) -> Rows:
@@ -120,69 +142,73 @@ def _as_numpy(values: Any) -> Rows:
     return np.asarray(values)
 
 
-def _from_array(values: Rows, name: str) -> Embeddings:
-    """Embeddings from an array, mapped or not; two bytes without a type are bfloat16."""
-    halved = values.dtype.kind == "V" and values.dtype.itemsize == 2 and values.dtype.names is None
-    if halved:
-        values = values.view("<u2")
-    elif values.dtype.kind not in "fiub":
-        raise BadInput(f"{name} must hold real numbers, but its type is {values.dtype}. Save it as float32.")
-    if values.ndim != 2 or 0 in values.shape:
-        raise BadInput(f"{name} must be a matrix (rows, dim) that is not empty, but its shape is {values.shape}.")
-    wide = np.float32 if values.dtype.itemsize <= 4 and values.dtype.kind == "f" else float
+def _from_array(values: Rows | OnDisk, name: str) -> Embeddings:
+    """Embeddings from an array in memory or on disk; two bytes without a type are bfloat16."""
+    dtype, shape = values.dtype, values.shape
+    halved = dtype.kind == "V" and dtype.itemsize == 2 and dtype.names is None
+    if not halved and dtype.kind not in "fiub":
+        raise BadInput(f"{name} must hold real numbers, but its type is {dtype}. Save it as float32.")
+    if len(shape) != 2 or 0 in shape:
+        raise BadInput(f"{name} must be a matrix (rows, dim) that is not empty, but its shape is {shape}.")
+    wide = np.float32 if dtype.itemsize <= 4 and dtype.kind == "f" else float
 
     def take(which: Any) -> Rows:
+        some = values[which]
         if halved:
-            some = np.asarray((values[which].astype(np.uint32) << 16).view(np.float32))
-        else:
-            some = np.array(values[which], dtype=wide, order="C", subok=False)  # a copy: mapped rows are read-only
-        _let_go(values)
-        return some
+            return np.asarray((some.view("<u2").astype(np.uint32) << 16).view(np.float32))
+        return np.array(some, dtype=wide, order="C", subok=False)  # a copy, which nobody else changes
 
-    precision = "bfloat16" if halved else values.dtype.name if values.dtype.kind == "f" else "float64"
-    return Embeddings(name, values.shape[0], values.shape[1], precision, take)
+    precision = "bfloat16" if halved else dtype.name if dtype.kind == "f" and dtype.itemsize <= 8 else "float64"
+    return Embeddings(name, shape[0], shape[1], precision, take)
 
 
-def _let_go(values: Rows) -> None:
-    """Give pages that were read back to the system, which would otherwise count the whole file as our memory."""
-    mapped = getattr(values, "_mmap", None)
-    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
-        mapped.madvise(mmap.MADV_DONTNEED)
-
-
-def _file(path: Path, key: str | None, ids: str | None) -> Embeddings:
-    if path.suffix not in KNOWN:
+def _file(path: Path, key: str | None, ids: str | None, gaps: str, spool: Spool) -> Embeddings:
+    kind = ending(path)
+    if kind not in KNOWN:
         raise BadInput(f"{path.name} must be one of {', '.join(KNOWN)}, but it ends in {path.suffix or 'nothing'!r}.")
-    if ids is not None and path.suffix in (".npy", ".safetensors"):
+    if ids is not None and kind in (".npy", ".safetensors"):
         raise BadInput(f"{path.name} holds no ids named {ids!r}, and there is no such file. Give a file of ids.")
-    if path.suffix == ".npy":
-        return _from_array(read_npy(path), path.name)
-    if path.suffix == ".safetensors":
-        return _from_array(read_safetensors(path, key), path.name)
-    if path.suffix == ".npz":
+    if kind == ".npy":
+        return _from_array(map_npy(path), path.name)
+    if kind == ".safetensors":
+        return _from_array(map_safetensors(path, key), path.name)
+    if kind in TABLES:
+        return _table(path, ids, gaps, spool)
+    if kind == ".npz":
         names = npz_names(path)
         wanted = [chosen(key, [n for n in names if n != ids], path)]
-        values, *named = read_npz(path, wanted if ids is None else [*wanted, chosen(ids, names, path)])
-        found = _from_array(values, path.name)
-        return replace(found, ids=row_ids(named[0], found.rows, path.name)) if named else found
-    return _table(path, ids)
+        values, *named = map_npz(path, wanted if ids is None else [*wanted, chosen(ids, names, path)], spool)
+    else:
+        shapes = container_shapes(path)
+        matrices = [n for n, shape in shapes.items() if n != ids and (key is not None or len(shape) == 2)]
+        wanted = [chosen(key, matrices, path)]
+        values, *named = map_container(path, wanted if ids is None else [*wanted, chosen(ids, [*shapes], path)], spool)
+    found = _from_array(values, path.name)
+    return replace(found, ids=row_ids(named[0].mapped(), found.rows, path.name)) if named else found
 
 
-def _folder(path: Path, key: str | None, ids: str | None) -> Embeddings:
+def _folder(path: Path, key: str | None, ids: str | None, gaps: str, spool: Spool) -> Embeddings:
     """The shards of a folder, one below the other in the order of their names."""
-    files = [p for p in sorted(path.iterdir()) if p.suffix in KNOWN]
+    files = [p for p in sorted(path.iterdir()) if ending(p) in KNOWN]
     if not files:
         raise BadInput(f"the folder {path} holds no embeddings. Put {', '.join(KNOWN)} files there.")
-    shards = [_file(p, key, ids) for p in files]
+    shards = [_file(p, key, ids, gaps, spool) for p in files]
     if len({s.dim for s in shards}) > 1:
         sizes = ", ".join(f"{s.name} {s.dim}" for s in shards[:4])
         raise BadInput(f"the shards of {path} must have as many columns each, but they have: {sizes}.")
     ends = np.cumsum([s.rows for s in shards])
+    wide = np.float32 if all(s.take(slice(0, 1)).dtype == np.float32 for s in shards) else np.float64
 
     def take(which: Any) -> Rows:
-        rows = np.arange(int(ends[-1]))[which]
+        if isinstance(which, slice):
+            first, last, step = which.indices(int(ends[-1]))
+            if step == 1:  # most looks are at neighbouring rows
+                some = [np.empty((0, shards[0].dim), wide), *_neighbours(shards, ends, first, last)]
+                return np.concatenate(some, dtype=wide)
+            which = np.arange(first, last, step)
+        rows = np.asarray(which)
         shard = np.searchsorted(ends, rows, side="right")
-        out = np.empty((len(rows), shards[0].dim), np.result_type(*(s.take(slice(0, 1)).dtype for s in shards)))
+        out = np.empty((len(rows), shards[0].dim), wide)
         for i in np.unique(shard):
             here = shard == i
             out[here] = shards[i].take(rows[here] - (ends[i] - shards[i].rows))
@@ -191,23 +217,52 @@ def _folder(path: Path, key: str | None, ids: str | None) -> Embeddings:
     named = [s.ids for s in shards if s.ids is not None]
     together = np.concatenate(named) if len(named) == len(shards) else None
     coarsest = max((s.precision for s in shards), key=("float64", "float32", "float16", "bfloat16").index)
-    return Embeddings(path.name, int(ends[-1]), shards[0].dim, coarsest, take, together)
+    found = Embeddings(path.name, int(ends[-1]), shards[0].dim, coarsest, take, together)
+    if not any(s.left_out for s in shards):
+        return found
+    before = np.cumsum([0, *(s.rows + s.left_out for s in shards)])
+    kept = [np.arange(s.rows) if s.kept is None else s.kept for s in shards]
+    numbers = np.concatenate([own + start for own, start in zip(kept, before, strict=False)])
+    return replace(found, kept=numbers, left_out=sum(s.left_out for s in shards))
 
 
-def _table(path: Path, ids: str | None) -> Embeddings:
-    """A table of columns, written once into a temporary file in its own precision; ids are kept apart."""
+def _neighbours(shards: list[Embeddings], ends: Rows, first: int, last: int) -> Iterator[Rows]:
+    """The rows from `first` to before `last`, shard by shard."""
+    for shard, end in zip(shards, ends.tolist(), strict=True):
+        start = end - shard.rows
+        if start < last and first < end:
+            yield shard.take(slice(max(first - start, 0), last - start))
+
+
+def _table(path: Path, ids: str | None, gaps: str, spool: Spool) -> Embeddings:
+    """A table of columns, written once into the spool in its own precision; ids are kept apart."""
     names: list[str] = []
-    rows = 0
-    with tempfile.TemporaryFile() as spool:
-        for some, some_ids in read_rows(path, ids):
-            names.extend(some_ids)
-            rows, width, dtype = rows + len(some), some.shape[1], some.dtype
-            spool.write(np.ascontiguousarray(some).tobytes())
-        if rows == 0:
-            raise BadInput(f"{path.name} must hold rows of numbers, but it is empty.")
-        if width == 0:
-            raise BadInput(f"{path.name} must hold columns of numbers, but there are none besides the ids.")
-        spool.flush()
-        mapped = np.memmap(spool, dtype=dtype, mode="r", shape=(rows, width))
-    found = _from_array(mapped, path.name)
+    rows, start, width, kept = 0, 0, 0, []
+    dtype = np.dtype(float)
+    for some, some_ids in read_rows(path, ids):
+        if rows and (some.shape[1], some.dtype) != (width, dtype):
+            raise BadInput(f"{path.name} must have columns of one type, but they change at row {rows}.")
+        empty: Rows = np.asarray(np.isnan(some).any(1))
+        if empty.any() and gaps == "refuse":
+            row = int(np.flatnonzero(empty)[0])
+            column = int(np.flatnonzero(np.isnan(some[row]))[0])
+            raise BadInput(
+                f"{path.name} has an empty cell (row {rows + row}, column {column}; row 0 is the first). Fill it, or "
+                "leave such rows out of all files with --gaps drop."
+            )
+        place = spool.write(np.ascontiguousarray(some[~empty]).tobytes())
+        start = start if rows else place
+        names.extend(name for name, gap in zip(some_ids, empty, strict=False) if not gap)
+        kept.append(rows + np.flatnonzero(~empty))
+        rows, width, dtype = rows + len(some), some.shape[1], some.dtype
+    numbers = np.concatenate(kept) if kept else np.empty(0, dtype=np.int64)
+    if rows == 0:
+        raise BadInput(f"{path.name} must hold rows of numbers, but it is empty.")
+    if width == 0:
+        raise BadInput(f"{path.name} must hold columns of numbers, but there are none besides the ids.")
+    if len(numbers) == 0:
+        raise BadInput(f"every row of {path.name} has an empty cell.")
+    found = _from_array(spool.at(start, dtype, (len(numbers), width)), path.name)
+    if len(numbers) < rows:
+        found = replace(found, kept=numbers, left_out=rows - len(numbers))
     return found if ids is None else replace(found, ids=np.array(names))

@@ -96,6 +96,9 @@ def _refuse_code(folder: Path) -> None:
             "checkpoints (.pt, .bin, TorchScript, exported programs) hold or need code, which zhat does not run; "
             "extract embeddings with your own code and audit those."
         )
+    for entry in folder.iterdir():
+        if not (entry.is_file() or entry.is_dir()):  # a pipe would never end
+            raise BadInput(f"{entry} must be a file, but it is something else.")
     if (folder / "adapter_config.json").exists():
         raise BadInput(f"{folder} holds an adapter of another model. Merge the two, and save the whole.")
     for file in sorted((*folder.glob("*config.json"), *folder.glob("*.safetensors.index.json"))):

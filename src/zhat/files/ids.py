@@ -11,15 +11,14 @@ import numpy as np
 
 from zhat.errors import BadInput
 from zhat.files.arrays import Rows, read_npy
-from zhat.files.reading import readable
+from zhat.files.reading import read_text
 
 
 def read_ids(path: Path) -> Rows:
     """The ids in a `.npy` file, or the words of a text file."""
     if path.suffix == ".npy":
         return np.array(read_npy(path, "one array"))
-    with readable(path, "hold ids as text in UTF-8"):
-        return np.array(path.read_text(encoding="utf-8").split())
+    return np.array(read_text(path, "hold ids as text in UTF-8").split())
 
 
 def row_ids(ids: Any, rows: int, name: str) -> Rows:

@@ -1,18 +1,24 @@
-"""Tables from .csv, .parquet, .arrow and .feather files: rows of numbers, some at a time, or named columns.
+"""Tables from .csv, .tsv, .parquet, .arrow and .feather files: rows of numbers, some at a time, or named columns.
 
 The first line of a CSV names its columns if no cell of it is a number or a word for a missing value (NA, null, an empty
 cell and the like). It is the first row if every cell is a number. A line that is neither is refused, unless it holds
-the name of the column of ids that was asked for. A byte order mark is skipped.
+the name of the column of ids that was asked for. A byte order mark is skipped. A `.tsv` is the same with tabs, and
+either may be compressed (`.csv.gz`, `.tsv.gz`).
+
+A cell is a gap if it is empty, if an Arrow column has no value there, or if it holds a word for a missing value in a
+column of numbers. In a column of text such a word is a value like any other. Gaps come out as NaN or as empty text;
+who reads a table decides what to do with rows that have one.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -20,16 +26,26 @@ from zhat.errors import BadInput, MissingExtra, UnknownName
 from zhat.files.arrays import Rows
 from zhat.files.reading import readable
 
-TABLES = (".csv", ".parquet", ".arrow", ".feather")
+LINES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+TABLES = (*LINES, ".parquet", ".arrow", ".feather")
 BLOCK = 2**13
 """Rows held at a time."""
 
 _MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "missing", "-", "?", "."}
 
 
+def ending(path: Path) -> str:
+    """The ending that tells the format: `.csv.gz` as a whole, in small letters."""
+    suffix = path.suffix.lower()
+    return path.with_suffix("").suffix.lower() + suffix if suffix == ".gz" else suffix
+
+
 def read_rows(path: Path, ids: str | None = None) -> Iterator[tuple[Rows, list[str]]]:
-    """Rows of numbers, a block at a time, and their ids from the column of that name; Arrow columns may be lists."""
-    if path.suffix == ".csv":
+    """Rows of numbers, a block at a time, and their ids from the column of that name; Arrow columns may be lists.
+
+    A gap is NaN.
+    """
+    if ending(path) in LINES:
         with readable(path, "be a table of numbers"):
             names, lines = _csv(path, ids)
             place = _place(ids, names, path)
@@ -47,9 +63,12 @@ def read_rows(path: Path, ids: str | None = None) -> Iterator[tuple[Rows, list[s
             yield np.concatenate(values, axis=1) if values else np.empty((len(batch), 0)), some_ids
 
 
-def read_columns(path: Path, ids: str | None = None) -> dict[str, Rows]:
-    """Named columns without gaps: of numbers where every value is one, else of text; ids are kept as they are."""
-    if path.suffix == ".csv":
+def read_columns(path: Path, ids: str | None = None) -> tuple[dict[str, Rows], dict[str, Rows]]:
+    """Named columns, and which cells of each are gaps, each `(rows,)`.
+
+    A column is of numbers where every cell is a number or a gap, else of text; ids are kept as they are.
+    """
+    if ending(path) in LINES:
         with readable(path, "be a table"):
             names, lines = _csv(path, ids)
             if not names and next(lines, None) is not None:
@@ -57,13 +76,14 @@ def read_columns(path: Path, ids: str | None = None) -> dict[str, Rows]:
             cells = _gathered(names, ([[cell.strip()] for cell in line] for line in lines), path)
         if not next(iter(cells.values())):
             raise BadInput(f"{path.name} must hold rows below its first line, but there are none.")
-        _whole(cells, "", "line", 2, path)
-        return {name: _numbers_or_text(column, text=name == ids) for name, column in cells.items()}
-    kind = "a Parquet" if path.suffix == ".parquet" else "an Arrow"
-    with readable(path, f"be {kind} file"), _arrow(path) as (names, batches):
-        values = _gathered(names, ([column.to_pylist() for column in batch.columns] for batch in batches), path)
-    _whole(values, None, "row", 0, path)
-    return {name: np.asarray(column) for name, column in values.items()}
+        found = [_numbers_or_text(column, text=name == ids) for name, column in cells.items()]
+    else:
+        kind = "a Parquet" if path.suffix == ".parquet" else "an Arrow"
+        with readable(path, f"be {kind} file"), _arrow(path) as (names, batches):
+            cells = _gathered(names, ([column.to_pylist() for column in batch.columns] for batch in batches), path)
+            found = [_filled(column) for column in cells.values()]
+    columns = {name: column for name, (column, _) in zip(cells, found, strict=True)}
+    return columns, {name: gaps for name, (_, gaps) in zip(cells, found, strict=True)}
 
 
 def _gathered(names: list[str], blocks: Iterator[list[list[Any]]], path: Path) -> dict[str, list[Any]]:
@@ -75,13 +95,6 @@ def _gathered(names: list[str], blocks: Iterator[list[list[Any]]], path: Path) -
         for column, piece in zip(found.values(), block, strict=True):
             column += piece
     return found
-
-
-def _whole(columns: dict[str, list[Any]], gap: Any, unit: str, first: int, path: Path) -> None:
-    for name, values in columns.items():
-        if gap in values:
-            place = f"{unit} {values.index(gap) + first}"
-            raise BadInput(f"{path.name} has no value for {name!r} in {place}. Fill it, or remove the row.")
 
 
 def _csv(path: Path, ids: str | None) -> tuple[list[str], Iterator[list[str]]]:
@@ -105,13 +118,20 @@ def _csv(path: Path, ids: str | None) -> tuple[list[str], Iterator[list[str]]]:
 
 
 def _lines(path: Path) -> Iterator[list[str]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    tabs = ending(path).startswith(".tsv")
+    with _opened(path) as file:
         width = None
-        for number, line in enumerate(csv.reader(file), start=1):
+        for number, line in enumerate(csv.reader(file, delimiter="\t" if tabs else ","), start=1):
             width = len(line) if width is None else width
             if len(line) != width:
                 raise BadInput(f"{path.name} must have {width} columns, but line {number} has {len(line)}.")
             yield line
+
+
+def _opened(path: Path) -> IO[str]:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
 
 
 def _is_number(cell: str) -> bool:
@@ -132,16 +152,34 @@ def _floats(lines: list[list[str]], place: int | None, path: Path, first: int) -
     ids = [] if place is None else [line.pop(place).strip() for line in lines]
     try:
         return np.array(lines, dtype=np.float64), ids
+    except ValueError:
+        lines = [["nan" if cell.strip().lower() in _MISSING else cell for cell in line] for line in lines]
+    try:
+        return np.array(lines, dtype=np.float64), ids
     except ValueError as error:
         last = first + len(lines) - 1
         raise BadInput(f"{path.name} must hold numbers, but between lines {first} and {last} {error}.") from None
 
 
-def _numbers_or_text(cells: Sequence[str], *, text: bool) -> Rows:
-    try:
-        return np.array(cells, dtype=np.str_ if text else np.float64)
-    except ValueError:
-        return np.array(cells)
+def _numbers_or_text(cells: Sequence[str], *, text: bool) -> tuple[Rows, Rows]:
+    """A column with its gaps: of numbers, where every cell that is no gap is one and some are."""
+    gaps = np.array([cell.lower() in _MISSING for cell in cells])
+    if not text and not gaps.all():
+        try:
+            return np.array(["nan" if gap else cell for cell, gap in zip(cells, gaps, strict=True)], np.float64), gaps
+        except ValueError:
+            pass
+    return np.array(cells), np.array([not cell for cell in cells])
+
+
+def _filled(values: list[Any]) -> tuple[Rows, Rows]:
+    """A column of Arrow with its gaps, numbers as they come and anything else as it is."""
+    gaps = np.array([value is None for value in values], dtype=bool)
+    known = [value for value in values if value is not None]
+    if gaps.any():
+        number = all(isinstance(value, int | float) for value in known)
+        values = [(np.nan if number else "") if value is None else value for value in values]
+    return np.asarray(values), gaps
 
 
 @contextmanager
@@ -154,7 +192,7 @@ def _arrow(path: Path) -> Iterator[tuple[list[str], Iterator[Any]]]:
         raise MissingExtra("pyarrow", "parquet", "reading Parquet and Arrow files") from None
     with path.open("rb") as source:
         batches: Iterator[Any]
-        if path.suffix == ".parquet":
+        if ending(path) == ".parquet":
             file = parquet.ParquetFile(source)
             names, batches = file.schema_arrow.names, file.iter_batches(batch_size=BLOCK)
         elif source.read(6) == b"ARROW1":
@@ -164,7 +202,13 @@ def _arrow(path: Path) -> Iterator[tuple[list[str], Iterator[Any]]]:
             source.seek(0)
             file = ipc.open_stream(source)
             names, batches = file.schema.names, iter(file)
-        yield names, (batch for batch in batches if len(batch))
+        yield names, (_valid(batch) for batch in batches if len(batch))
+
+
+def _valid(batch: Any) -> Any:
+    """A batch whose pieces lie where they say; otherwise reading a damaged file could end the whole program."""
+    batch.validate(full=True)
+    return batch
 
 
 def _cells(column: Any, name: str) -> Rows:

@@ -15,6 +15,12 @@ the scores are read on the other rows.
 be shuffled against the predictions. With s shuffles, c of which score at least as much, $p = (1 + c) / (1 + s)$. This
 is exact for one factor, whatever was fitted on the other rows. Holm's correction (holm1979) then holds the chance of
 any false finding among all factors below the level, however they depend on one another.
+
+Many factors need many shuffles, because Holm multiplies p by their number. Shuffles come in **cosets**: the rows in a
+random order, and that order rolled by every number of places. A fast Fourier transform gives the scores of all rolls of
+an order at once. The test stays exact: seen from any of its members, the collection of the unshuffled order, r random
+orders and all of their rolls is drawn by the same law, so that under the hypothesis the unshuffled score is as likely
+to have any rank among them.
 """
 
 from __future__ import annotations
@@ -157,7 +163,7 @@ def decode_rows(
         components: read from that many principal components of the rows fitted; None takes all directions.
         level: the chance of any false finding among all factors.
         repeats: bootstrap repeats for the 95% intervals.
-        shuffles: for the p-values; None takes 999, or more for many factors.
+        shuffles: for the p-values, at least; None takes 999, or more for many factors.
         seed: of shuffles and bootstrap.
     """
     why = [factor.unscorable(held_out) for factor in factors]
@@ -166,13 +172,13 @@ def decode_rows(
     columns = torch.cat([f.columns for f in factors], 1)
     copied = torch.cat([f.columns for f, _ in kept if not f.classes] or [columns[:, :0]], 1)
     mixed = _mixed(copied.shape[1], len(held_out), block, seed)
-    fit, read = _moments(blocks, columns, copied, mixed, held_out)
+    (fit, fit_mixed), (read, read_mixed) = _moments(blocks, columns, copied, mixed, held_out)
     linear = _Linear.of(fit, components)
     rows = _predictions(blocks, kept, linear, fit, held_out)
-    chances = _refitted([f for f, _ in kept], linear, fit, read, columns.shape[1], len(mixed))
-    count = shuffles if shuffles is not None else max(999, 40 * len(kept) - 1)
+    chances = _refitted([f for f, _ in kept], linear, fit_mixed, read, read_mixed, len(mixed))
+    least = shuffles if shuffles is not None else max(999, 40 * len(kept) - 1)
     intervals = _intervals(rows, block, repeats, seed)
-    tests = _shuffle_tests(rows, block, count, seed)
+    tests, count = _shuffle_tests(rows, block, least, seed)
     found = {
         row.factor.name: row.score(ends, p, by_shuffle if chance is None else chance)
         for row, ends, (p, by_shuffle), chance in zip(rows, intervals, tests, chances, strict=True)
@@ -223,25 +229,80 @@ def _mixed(width: int, n: int, block: int, seed: int) -> list[Tensor]:
     return [orders(n, block, generator)[0] for _ in range(times)]
 
 
+@dataclass(eq=False)
+class _Beside:
+    """Sums of columns and of a representation beside them, without products of two columns: linear in their number.
+
+    Attributes:
+        centre: the representation around which sums are taken, `(k,)`.
+        n: rows.
+        z: sums of the columns, `(t,)`.
+        zz: sums of their squares, `(t,)`.
+        zh: sums of products, `(t, k)`.
+        h: sums of the representation, `(k,)`.
+    """
+
+    centre: Tensor
+    n: int
+    z: Tensor
+    zz: Tensor
+    zh: Tensor
+    h: Tensor
+
+    @classmethod
+    def around(cls, centre: Tensor, columns: int) -> _Beside:
+        """No rows yet."""
+        zero = torch.zeros(columns, dtype=torch.float64)
+        return cls(centre, 0, zero, zero.clone(), torch.zeros(columns, len(centre)).double(), torch.zeros_like(centre))
+
+    def add(self, z: Tensor, h: Tensor) -> None:
+        """Some more rows."""
+        dh = h.double() - self.centre
+        self.n += len(z)
+        self.z += z.sum(0)
+        self.zz += z.square().sum(0)
+        self.zh.addmm_(z.T, dh)
+        self.h += dh.sum(0)
+
+    @property
+    def mean(self) -> Tensor:
+        """Of the columns, `(t,)`."""
+        return self.z / self.n
+
+    @property
+    def spread(self) -> Tensor:
+        """Sums of squares around the mean, `(t,)`."""
+        return (self.zz - self.z.square() / self.n).clamp_min(0)
+
+    @property
+    def cross(self) -> Tensor:
+        """Sums of products around the means, `(t, k)`."""
+        return self.zh - torch.outer(self.z, self.h / self.n)
+
+
 def _moments(
     blocks: Blocks, columns: Tensor, copied: Tensor, mixed: Sequence[Tensor], held_out: Tensor
-) -> tuple[Moments, Moments]:
-    """Moments of the rows fitted and of the rows read: of all columns, then of some in each of several orders."""
+) -> tuple[tuple[Moments, _Beside], tuple[Moments, _Beside]]:
+    """Of the rows fitted and of the rows read: moments of all columns, and sums of some in each of several orders."""
     found: dict[bool, Moments] = {}
+    beside: dict[bool, _Beside] = {}
     start = 0
     for rows in blocks():
         h = torch.as_tensor(rows)
         here = slice(start, start + len(h))
-        z = torch.cat([columns[here], *(copied[rows_of[here]] for rows_of in mixed)], 1)
         for side in (False, True):
             some = held_out[here] == side
             if bool(some.any()):
-                part = Moments.of(z[some], h[some])
+                part = Moments.of(columns[here][some], h[some])
                 found[side] = found[side] + part if side in found else part
+                if side not in beside:
+                    beside[side] = _Beside.around(part.mean_h, copied.shape[1] * len(mixed))
+                if mixed:
+                    beside[side].add(torch.cat([copied[order_of[here][some]] for order_of in mixed], 1), h[some])
         start += len(h)
     if len(found) < 2 or start != len(held_out):
         raise BadInput(f"{len(held_out)} rows with some on either side of the split were expected, but {start} came.")
-    return found[False], found[True]
+    return (found[False], beside[False]), (found[True], beside[True])
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,21 +444,17 @@ def _predictions(
 
 
 def _refitted(
-    factors: Sequence[Factor], linear: _Linear, fit: Moments, read: Moments, first: int, times: int
+    factors: Sequence[Factor], linear: _Linear, fit: _Beside, read: Moments, read_mixed: _Beside, times: int
 ) -> list[float | None]:
     """Mean R2 of fits to shuffled rows; None for categorical factors, whose chance the shuffle test gives."""
     width = sum(f.columns.shape[1] for f in factors if f.type != "categorical")
     if not width:
         return [None] * len(factors)
-    shuffled = slice(first, first + times * width)
-    across = linear.regression(fit.zh[shuffled])
-    off = fit.mean_z[shuffled] + (read.mean_h - linear.mean) @ across - read.mean_z[shuffled]
-    spread = read.zz[shuffled, shuffled].diagonal()
+    across = linear.regression(fit.cross)
+    off = fit.mean + (read.mean_h - linear.mean) @ across - read_mixed.mean
+    spread = read_mixed.spread
     error = (
-        spread
-        - 2 * (read.zh[shuffled].T * across).sum(0)
-        + (across * (read.hh @ across)).sum(0)
-        + read.n * off.square()
+        spread - 2 * (read_mixed.cross.T * across).sum(0) + (across * (read.hh @ across)).sum(0) + read.n * off.square()
     )
     error, spread = error.reshape(times, width), spread.reshape(times, width)
     out: list[float | None] = []
@@ -435,38 +492,48 @@ def _intervals(rows: Sequence[_Row], block: int, repeats: int, seed: int) -> lis
     return out
 
 
-def _shuffle_tests(rows: Sequence[_Row], block: int, shuffles: int, seed: int) -> list[tuple[float, float]]:
-    """For each factor its p-value, and the mean score of shuffled rows, on at most `TESTED` rows or 32 blocks."""
+def _shuffle_tests(rows: Sequence[_Row], block: int, shuffles: int, seed: int) -> tuple[list[tuple[float, float]], int]:
+    """For each factor its p-value and the mean score of shuffled rows, on at most `TESTED` rows or 32 blocks.
+
+    Besides, how many shuffles these rest on: whole cosets (see the top of this module), at least as many as asked for.
+    """
     if not rows:
-        return []
+        return [], shuffles
     generator = randomness.generator(seed, "shuffle")
     n = len(rows[0].truth)
     wanted = max(TESTED, 32 * block)
-    if block <= 1:
-        some = order(n, generator)[:wanted].sort().values
-    else:
-        starts = order(max(1, n // block), generator)[: max(1, wanted // block)].sort().values
-        some = (starts[:, None] * block + torch.arange(block)).flatten()
-        some = some[some < n]
-    truths, guesses = [row.truth[some] for row in rows], [row.guess[some] for row in rows]
-    matched = [_match(*pair) for pair in zip(rows, truths, guesses, strict=True)]
-    above, total = [0] * len(rows), [0.0] * len(rows)
-    for start in range(0, shuffles, 64):
-        mixed = orders(len(some), block, generator, min(64, shuffles - start))
-        for i, (row, truth, guess) in enumerate(zip(rows, truths, guesses, strict=True)):
-            values = _match(row, truth[mixed], guess)
-            above[i] += int((values >= matched[i] - 1e-9 * abs(float(matched[i]))).sum())
-            total[i] += float(values.sum())
-    return [((1 + a) / (1 + shuffles), t / shuffles) for a, t in zip(above, total, strict=True)]
+    block = min(block, n)
+    starts = order(n // block, generator)[: max(1, wanted // block)]  # in a random order, so that rolls are, too
+    some = (starts[:, None] * block + torch.arange(block)).flatten()
+    units = len(starts)
+    cosets = -(-(shuffles + 1) // units)
+    first = torch.arange(len(some))[None]
+    mixed = torch.cat([first, orders(len(some), block, generator, cosets - 1)]) if cosets > 1 else first
+    found = []
+    for row in rows:
+        truth, guess = _paired_columns(row, some)
+        size = float(truth.square().sum().sqrt() * guess.square().sum().sqrt())
+        heard = torch.fft.rfft(guess.reshape(units, -1), dim=0).conj()
+        above, total, matched = 0, 0.0, 0.0
+        for place, order_of in enumerate(mixed):
+            said = torch.fft.rfft(truth[order_of].reshape(units, -1), dim=0)
+            values = torch.fft.irfft((said * heard).sum(1), n=units)  # one for every roll
+            matched = float(values[0]) if place == 0 else matched
+            above += int((values >= matched - 1e-9 * size).sum())
+            total += float(values.sum())
+        found.append((above / (units * cosets), total / (units * cosets)))
+    return found, units * cosets - 1
 
 
-def _match(row: _Row, truth: Tensor, guess: Tensor) -> Tensor:
-    """What of a score depends on the pairing of truth and predictions, `(…, n[, t])` -> `(…)`."""
+def _paired_columns(row: _Row, some: Tensor) -> tuple[Tensor, Tensor]:
+    """Columns of truth and of predictions, `(m, t)`; what of a score depends on their pairing is a sum of products."""
+    truth, guess = row.truth[some], row.guess[some]
     if row.factor.type != "categorical":
-        return torch.einsum("...nt,nt->...", truth, guess)
-    count = torch.bincount(truth.flatten(), minlength=len(row.factor.classes)).double() * (len(guess) / truth.numel())
-    weight = torch.where(count > 0, 1 / count.clamp_min(1), 0.0) / (count > 0).sum()
-    return (weight[guess] * (truth == guess)).sum(-1)
+        return truth, guess
+    named = torch.nn.functional.one_hot(truth, len(row.factor.classes)).double()
+    guessed = torch.nn.functional.one_hot(guess, len(row.factor.classes)).double()
+    count = named.sum(0)
+    return named, guessed * torch.where(count > 0, 1 / count.clamp_min(1), 0.0) / (count > 0).sum()
 
 
 def _corrected(scores: Sequence[FactorScore], level: float) -> tuple[FactorScore, ...]:

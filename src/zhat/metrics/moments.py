@@ -26,9 +26,9 @@ _VALUES = 2**22  # in a block, so that wide matrices take no more memory than na
 
 def blocks(z: Any, h: Any, names: tuple[str, str] = ("z", "h")) -> Iterator[tuple[Tensor, Tensor]]:
     """Checked rows of `(n, d)` and `(n, k)`, a block at a time, in order; complaints call them by their names."""
-    for matrix in (z, h):
-        if not isinstance(matrix, np.ndarray | Tensor) or matrix.ndim != 2 or len(z) != len(h):
-            _checks.paired(z, h, names=names)  # says what is wrong
+    z, h = _checks.array(z), _checks.array(h)
+    if not all(isinstance(one, np.ndarray | Tensor) and one.ndim == 2 for one in (z, h)) or len(z) != len(h):
+        _checks.paired(z, h, names=names)  # says what is wrong
     size = min(_BLOCK, max(1, _VALUES // max(1, z.shape[1] + h.shape[1])))
     for start in range(0, len(z), size):
         yield _checks.paired(z[start : start + size], h[start : start + size], first=start, names=names)

@@ -326,6 +326,7 @@ def similarities(
         One score for each measure, in their order.
     """
     _checks.count(shuffles, "shuffles", least=0)
+    z, h = _checks.array(z), _checks.array(h)
     moments = Moments.of(z, h)
     for measure in measures:
         measure.refuse_few(moments)
@@ -373,6 +374,7 @@ def principal_components(z: Any, components: int, *, standardised: bool = False)
         components: c.
         standardised: bring columns to unit variance first.
     """
+    z = _checks.array(z)
     moments = Moments.of(z, z[:, :1])
     varying(moments.zz, moments.mean_z, moments.n, "z")
     white = Spectrum.of(moments.zz, moments.mean_z, moments.n, eps=moments.eps_z, unit=standardised).white

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from zhat._files import make_folder, write_whole
+from zhat._files import make_folder, printable, write_whole
 from zhat.citing import cite
 from zhat.report import figures
 from zhat.report.html import fill
@@ -38,7 +39,7 @@ def write_comparison(result: PartResult, folder: Path | str) -> dict[str, Path]:
     charts = figure(result)
     if charts:
         whole = charts[0][0] if len(charts) == 1 else figures.panels(charts)
-        texts["svg"] = ("figure.svg", figures.alone(whole))
+        texts["svg"] = ("figure.svg", printable(figures.alone(whole)))
     return {kind: write_whole(folder / name, text) for kind, (name, text) in texts.items()}
 
 
@@ -219,8 +220,8 @@ def markdown(result: PartResult) -> str:
     """The result as Markdown tables with its rule and provenance."""
     lines = [f"**{result.paper}, {result.label}** ({about(result)})", "", result.caption, ""]
     for grid in grids(result):
-        lines += ["| " + " | ".join(grid.header) + " |", "|" + "---|" * len(grid.header)]
-        lines += ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in grid.rows]
+        lines += ["| " + " | ".join(map(_cell, grid.header)) + " |", "|" + "---|" * len(grid.header)]
+        lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in grid.rows]
         lines.append("")
     lines += [result.summary, ""]
     if result.judgement.decoded:
@@ -233,24 +234,33 @@ def markdown(result: PartResult) -> str:
         lines += [f"Rule. {result.judgement.rule}", ""]
     lines += [f"- {note}" for note in result.notes]
     lines += ["", "Provenance. " + "; ".join(f"{key}: {value}" for key, value in result.provenance.items()) + "."]
-    return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
+    text = printable("\n".join(lines)).replace("\n\n\n", "\n\n") + "\n"
+    return text.replace("<", "&lt;").replace("](", r"]\(")  # neither tags nor links come from a result
 
 
-_LATEX = {"%": r"\%", "±": r"$\pm$", "_": r"\_", "&": r"\&", "#": r"\#", "²": "$^2$", "–": "--", "|": r"$\mid$"}
+def _cell(text: str) -> str:
+    """Text on one line, which ends no cell of a table."""
+    return " ".join(text.split()).replace("|", r"\|")
+
+
+_LATEX = {
+    **{"%": r"\%", "±": r"$\pm$", "_": r"\_", "&": r"\&", "#": r"\#", "²": "$^2$", "–": "--", "|": r"$\mid$"},
+    **{"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "~": r"\~{}", "^": r"\^{}"},
+}
 
 
 def latex(result: PartResult) -> str:
     """The result as LaTeX tables for the booktabs package."""
 
     def escaped(text: str) -> str:
-        return "".join(_LATEX.get(c, c) for c in text)
+        return "".join(_LATEX.get(c, c) for c in printable(text))
 
     lines = []
     for grid in grids(result):
         lines += [
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{{escaped(result.caption)} {escaped(about(result))}; \cite{{{result.paper}}}.}}",
+            rf"\caption{{{escaped(result.caption)} {escaped(about(result))}; \cite{{{_key(result.paper)}}}.}}",
             r"\begin{tabular}{" + "l" * len(grid.header) + "}",
             r"\toprule",
             " & ".join(escaped(h) for h in grid.header) + r" \\",
@@ -261,6 +271,11 @@ def latex(result: PartResult) -> str:
             r"\end{table}",
         ]
     return "\n".join(lines) + "\n"
+
+
+def _key(paper: str) -> str:
+    """The key of a paper; whatever a key cannot hold is left out."""
+    return re.sub(r"[^\w:.-]", "", paper)
 
 
 def page(result: PartResult) -> str:

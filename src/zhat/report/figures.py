@@ -18,6 +18,13 @@ class Axis:
     start: float
     end: float
 
+    def __post_init__(self) -> None:
+        low, high = max(self.low, -1e300), min(self.high, 1e300)  # so that their distance is a number
+        if high - low <= 1e-12 * max(abs(low), abs(high), 1e-290):
+            low, high = low - max(abs(low), 1.0) / 20, low + max(abs(low), 1.0) / 20
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
     def __call__(self, value: float) -> float:
         """The pixel of a value, kept inside the axis."""
         share = (value - self.low) / (self.high - self.low)
@@ -33,7 +40,7 @@ class Axis:
 
 
 def _around(values: Sequence[float], pad: float = 0.05) -> tuple[float, float]:
-    low, high = min(values), max(values)
+    low, high = max(min(values), -1e300), min(max(values), 1e300)  # so that their distance is a number
     room = (high - low) * pad or max(abs(low), 1.0) * pad
     return low - room, high + room
 

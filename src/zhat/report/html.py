@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from zhat._files import write_whole
+from zhat._files import printable, write_whole
 from zhat.citing import cite
 from zhat.equivalence import AFFINE
 from zhat.errors import BadInput
@@ -54,7 +54,7 @@ def fill(template: str, words: dict[str, Any]) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, loader=FunctionLoader(text)
     )
     environment.globals["style"] = Markup(text("style.css"))  # global, because pages import macros from each other
-    return environment.get_template(template).render(**words)
+    return printable(environment.get_template(template).render(**words))
 
 
 def _page(records: tuple[Record, ...]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from zhat.errors import BadInput
 from zhat.results.runs import Curve
 from zhat.results.theory import Prediction
 
@@ -61,6 +62,12 @@ class Measured:
     verdict: str = ""
     digits: int = 2
     chance: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.values or not self.held_out:
+            raise BadInput("a measured cell must have the score of at least one seed")
+        if not 0 <= self.digits <= 12 or (self.low is None) != (self.high is None):
+            raise BadInput("a measured cell must show 0 to 12 digits, and both ends of an interval or none")
 
     @property
     def mean(self) -> float:
@@ -125,6 +132,12 @@ class RowResult:
     samples: str = ""
     follows: tuple[tuple[float, ...], ...] = ()
 
+    def __post_init__(self) -> None:
+        if len(self.curves) not in (0, len(self.seeds)) or not self.seeds:
+            raise BadInput(f"row {self.name} must have one curve for each seed")
+        if self.follows and (len({len(row) for row in self.follows}) != 1 or not self.follows[0]):
+            raise BadInput(f"row {self.name} must have as many correlations for each factor")
+
 
 @dataclass(frozen=True)
 class Absent:
@@ -163,6 +176,10 @@ class Axis:
     second: tuple[float, ...]
     second_name: str
 
+    def __post_init__(self) -> None:
+        if len(self.values) != len(self.second):
+            raise BadInput("an axis must have as many second quantities as points")
+
 
 @dataclass(frozen=True)
 class Agreement:
@@ -200,6 +217,10 @@ class Agreement:
     untrained: float | None = None
     apart: tuple[float, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not self.values or len(self.pairs) != len(self.values) or len(self.apart) not in (0, len(self.values)):
+            raise BadInput(f"{self.group}, {self.name}, must have one value for each pair of models")
+
     @property
     def mean(self) -> float:
         """Mean over pairs."""
@@ -228,6 +249,11 @@ class WordMap:
     first: tuple[tuple[float, ...], ...]
     second: tuple[tuple[float, ...], ...]
     mapped: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        for places in (self.first, self.second, self.mapped):
+            if len(places) != len(self.words) or any(len(place) != 2 for place in places):
+                raise BadInput(f"{self.title} must have a place in the plane for each word")
 
 
 @dataclass(frozen=True)
@@ -325,6 +351,12 @@ class Judgement:
     targets: tuple[Target, ...] = ()
     decoded: tuple[Decoding, ...] = ()
 
+    def __post_init__(self) -> None:
+        targets, models = {t.name for t in self.targets}, {d.model for d in self.decoded}
+        found = {(d.target, d.model) for d in self.decoded}
+        if self.decoded and found != {(t, m) for t in targets for m in models}:
+            raise BadInput("every target must be read from every model")
+
 
 @dataclass(frozen=True)
 class PartResult:
@@ -355,10 +387,15 @@ class PartResult:
     expected: int
     judgement: Judgement
     seconds: float
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Mapping[str, Any]]
     provenance: Mapping[str, Any]
     notes: tuple[str, ...] = ()
     absent: tuple[Absent, ...] = ()
+
+    def __post_init__(self) -> None:
+        axis = self.judgement.axis
+        if axis is not None and (len(axis.values) != len(self.rows) or not all(row.learned for row in self.rows)):
+            raise BadInput(f"{self.label} must have a scored row at every point of its axis")
 
     @property
     def not_measured(self) -> tuple[str, ...]:

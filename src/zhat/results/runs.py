@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zhat.equivalence import Equivalence
+from zhat.errors import BadInput
 from zhat.results.scores import Profile, Score, describe
 from zhat.results.theory import Prediction
 
@@ -21,6 +22,10 @@ class Curve:
     watched_steps: tuple[int, ...] = ()
     watched: tuple[float, ...] = ()
     watched_name: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.steps) != len(self.loss) or len(self.watched_steps) != len(self.watched):
+            raise BadInput("a curve must have one value for each step")
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,13 @@ class Picture:
     up_to: Equivalence
     correlation: tuple[tuple[float, ...], ...]
     singular_values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        drawn = (self.z, self.z_hat, self.correlation)
+        if not all(rows and rows[0] for rows in drawn) or len({len(row) for row in (*self.z, *self.z_hat)}) != 1:
+            raise BadInput("a picture must have rows of one length")
+        if len(self.z) != len(self.z_hat) or len({len(row) for row in self.correlation}) != 1:
+            raise BadInput("a picture must have as many rows of latents as of estimates")
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,7 @@ def _rows(matrix: Tensor | None) -> tuple[tuple[float, ...], ...] | None:
 
 
 def _head(values: Any, name: str) -> Tensor:
-    g = _checks.matrix(values, name).cpu()
+    g = _checks.moderate(_checks.matrix(values, name).cpu(), name)
     if len(g) < 2:
         raise BadInput(
             f"`{name}` must hold one row for each of at least 2 labels, but its shape is {tuple(g.shape)}. "

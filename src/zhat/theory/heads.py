@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from scipy import stats
 from torch import Tensor
@@ -74,7 +75,7 @@ def check_head(head: Any, labels: Any = None) -> HeadCheck:
         >>> check_head(torch.eye(3)).generator  # three vectors span a plane of affine combinations, not space
         False
     """
-    head = _checks.matrix(head, "head").cpu()
+    head = _checks.moderate(_checks.matrix(head, "head").cpu(), "head")
     classes, dim = head.shape
     if classes < 2:
         raise BadInput(f"`head` must hold one row for each of at least 2 classes, but its shape is {(classes, dim)}.")
@@ -132,10 +133,10 @@ def generates(affine: Spread, what: str) -> Answer:
 
 
 def _counts(labels: Any, classes: int) -> Tensor:
-    flat = torch.as_tensor(labels).cpu()
-    if flat.ndim != 1 or flat.is_floating_point() or flat.is_complex() or flat.dtype == torch.bool or len(flat) == 0:
+    flat = np.asarray(labels.detach().cpu() if isinstance(labels, Tensor) else labels)
+    if flat.ndim != 1 or flat.dtype.kind not in "iu" or len(flat) == 0:
         raise BadInput(
-            f"`labels` must hold one whole number for each row, but the shape {tuple(flat.shape)} and the dtype "
+            f"`labels` must hold one whole number for each row, but the shape {flat.shape} and the dtype "
             f"{flat.dtype} came. Give class indices from 0."
         )
     low, high = int(flat.min()), int(flat.max())
@@ -144,7 +145,7 @@ def _counts(labels: Any, classes: int) -> Tensor:
             f"`labels` must lie between 0 and {classes - 1}, one for each row of the head, but they run from {low} to "
             f"{high}. Give the labels the head was trained with."
         )
-    return torch.bincount(flat.long(), minlength=classes)
+    return torch.bincount(torch.from_numpy(flat.astype(np.int64)), minlength=classes)
 
 
 def _balanced(counts: Tensor | None) -> Answer:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 import time
 from itertools import pairwise
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
 from torch import Tensor
 
 from zhat._files import make_folder, write_whole
 from zhat.dgp.process import Process
 from zhat.errors import BadInput, CorruptRun
+from zhat.files.reading import read_bytes
+from zhat.files.sealed import sealed, unsealed
 from zhat.fresh import describe
 from zhat.results import Curve
 from zhat.training.recipe import Reached
@@ -25,7 +24,6 @@ from zhat.training.stack import Stack
 from zhat.training.stream import Stream
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq", "momentum")  # what optimisers keep of a parameter
-CHECKSUM = re.compile(rb'"sha256":"([0-9a-f]{64})"')  # in the header: it comes first, and escapes quotes in values
 
 
 class State:
@@ -156,12 +154,7 @@ class Keeper:
             return
         about = {"done": state.done, "seconds": state.seconds, "fingerprint": self.fingerprint}
         tensors = {k: v.detach().cpu().contiguous() for k, v in state.tensors().items()}
-        data = _sealed(save(tensors, metadata={"zhat": json.dumps(about), "sha256": "0" * 64}))
-
-        def write(draft: Path) -> None:
-            draft.write_bytes(data)
-
-        write_whole(self.path, write)
+        write_whole(self.path, sealed(tensors, {"zhat": json.dumps(about)}))
         self.last = time.perf_counter()
 
     def load_into(self, state: State) -> None:
@@ -169,19 +162,13 @@ class Keeper:
         if self.path is None or not self.path.exists():
             return
         try:
-            data = self.path.read_bytes()
-        except OSError as error:
-            raise self._damaged(f"it cannot be read ({error.strerror})") from None
-        if CHECKSUM.search(data) is None:
-            raise self._damaged("it holds no checksum of its content")
-        if _sealed(data) != data:
-            raise self._damaged("its content differs from its checksum")
+            tensors, said = unsealed(read_bytes(self.path, "be a checkpoint"))
+        except ValueError as error:
+            raise self._damaged(str(error).rstrip(".")) from None
         try:
-            tensors = load(data)
-            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-            about = json.loads(header["__metadata__"]["zhat"])
+            about = json.loads(said["zhat"])
             done, seconds, fingerprint = about["done"], about["seconds"], about["fingerprint"]
-        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise self._damaged(f"it is not what zhat writes ({error!r})") from None
         if fingerprint != self.fingerprint:
             raise BadInput(
@@ -194,16 +181,6 @@ class Keeper:
 
     def _damaged(self, why: str) -> CorruptRun:
         return CorruptRun(f"the checkpoint {self.path} is damaged: {why}. Remove it to train from the beginning.")
-
-
-def _sealed(data: bytes) -> bytes:
-    """The file with the checksum of everything else at the place in the header that is kept for it."""
-    found = CHECKSUM.search(data)
-    assert found is not None, "safetensors writes its header as compact JSON"
-    start, end = found.span(1)
-    said = hashlib.sha256(data[:start])
-    said.update(memoryview(data)[end:])
-    return b"".join((data[:start], said.hexdigest().encode(), memoryview(data)[end:]))
 
 
 def fingerprint(stack: Stack, worlds: tuple[Process, ...], settings: tuple[object, ...]) -> str:
