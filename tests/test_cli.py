@@ -407,6 +407,12 @@ def test_a_gate_fails_with_one_line_and_exit_code_1(tmp_path):
     failed = zhat("audit", old, other, "--require", "affine")
     assert failed.exit_code == 1
     assert failed.stderr == "gate failed: required affine, found unrelated\n"
+    random = np.random.default_rng(1)
+    np.save(tmp_path / "faint.npy", np.load(old) + 3 * random.normal(size=(600, 4)))
+    faint = zhat("audit", old, str(tmp_path / "faint.npy"), "--require", "affine")
+    assert faint.exit_code == 1
+    assert "weakly related" in faint.stdout
+    assert "R2 must be at least 0.95 (the default), is 0." in faint.stderr
     gate = tmp_path / "gate.toml"
     gate.write_text('require = "permutation"\nmin_recall = 0.1\n')
     assert "required permutation, found orthogonal" in zhat("audit", old, new, "--gate", str(gate)).stderr
@@ -419,11 +425,29 @@ def test_a_failing_gate_keeps_the_adapter_or_says_why_there_is_none(tmp_path):
     failed = zhat("audit", old, new, "--require", "identity", "--adapter", str(kept))
     assert failed.exit_code == 1
     assert "gate failed" in failed.stderr
+    assert f"Adapter: {kept}, written although the gate failed" in failed.stderr
     assert kept.exists()
     failed = zhat("audit", old, other, "--require", "affine", "--adapter", str(none))
     assert failed.exit_code == 1
     assert "no map to keep" in failed.stderr
     assert not none.exists()
+
+
+def test_json_holds_the_gate_and_is_the_baseline_of_the_next_audit(tmp_path):
+    old, new, other = audited(tmp_path)
+    before = zhat("audit", old, new, "--json", "--require", "affine")
+    assert before.exit_code == 0
+    gate = from_json(before.stdout).gate
+    assert gate.passed
+    assert [c.name for c in gate.conditions] == ["require", "min"]
+    assert gate.line == before.stderr.strip()
+    (tmp_path / "audit.json").write_text(before.stdout)
+    assert zhat("audit", old, new, "--baseline", str(tmp_path / "audit.json")).exit_code == 0
+    worse = zhat("audit", old, other, "--baseline", str(tmp_path / "audit.json"), "--json")
+    assert worse.exit_code == 1
+    assert "R2 up to orthogonal was 0.99" in worse.stderr
+    assert not from_json(worse.stdout).gate.passed
+    assert zhat("audit", old, new, "--baseline", str(tmp_path / "none.json")).exit_code == 2
 
 
 def test_adapt_carries_rows_over(tmp_path):

@@ -46,7 +46,9 @@ def test_models_of_different_depth_are_compared_at_the_same_depth():
     shallow = nn.Sequential(*(nn.Linear(6, 6) for _ in range(3)))
     found = audit_models(deep, shallow, torch.randn(100, 6))
     assert found.layers == (("0", "0"), ("1", "0"), ("2", "1"), ("3", "2"), ("4", "2"))
-    assert Gate(require=AFFINE)(found) == (True, "gate passed: all 5 layers")
+    passed, line = Gate(require=AFFINE)(found)
+    assert passed
+    assert line.startswith("gate passed: all 5 layers; asked: affine or tighter, R2 at least 0.95 (the default); not")
     assert "gate failed: 5 of 5 layers" in Gate(max_condition=0.5)(found)[1]
 
 

@@ -1,5 +1,7 @@
 """A planted battery: data of a known class, and the verdict that must come back."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -62,7 +64,7 @@ def test_the_planted_class_comes_back():
     wrong = {}
     for case in cases:
         found = audit(*planted(*case))
-        if found.verdict != case[0].value:
+        if found.up_to is not case[0]:
             wrong[case] = found.verdict
     assert len(cases) >= 40
     assert len(wrong) <= 0.05 * len(cases), wrong
@@ -72,7 +74,7 @@ def test_the_planted_class_comes_back():
 @pytest.mark.parametrize("up_to", CLASSES, ids=str)
 @pytest.mark.parametrize(("n", "d", "noise"), [(3000, 256, 0.2), (11000, 1024, 0.1), (32000, 32, 0.5), (8000, 8, 1.0)])
 def test_the_planted_class_comes_back_in_more_dimensions_and_rows(up_to, n, d, noise):
-    assert audit(*planted(up_to, n, d, noise)).verdict == up_to.value
+    assert audit(*planted(up_to, n, d, noise)).up_to is up_to
 
 
 @pytest.mark.parametrize("up_to", CLASSES, ids=str)
@@ -80,7 +82,7 @@ def test_the_planted_class_comes_back_in_more_dimensions_and_rows(up_to, n, d, n
 def test_few_rows_never_give_a_class_that_is_not_the_planted_one(up_to, n, d):
     for noise in (0.0, 0.3):
         found = audit(*planted(up_to, n, d, noise))
-        assert found.verdict in ("cannot tell", up_to.value)
+        assert found.verdict == "cannot tell" or found.up_to is up_to
         if found.verdict == "cannot tell":
             assert found.rows_needed > n
             assert f"at least {found.rows_needed:,} rows" in found.sentence
@@ -305,12 +307,58 @@ def test_a_relation_that_leaves_a_tenth_is_called_partial_and_one_that_leaves_a_
     assert "invertible" not in wider  # a map from 6 to 8 columns
 
 
-def test_a_weak_relation_is_found_and_called_partial():
+@pytest.mark.parametrize(
+    ("explained", "verdict", "strength"),
+    [
+        (0.97, "orthogonal", "whole"),
+        (0.93, "partly orthogonal", "part"),
+        (0.55, "partly orthogonal", "part"),
+        (0.45, "weakly related", "weak"),
+        (0.1, "weakly related", "weak"),
+    ],
+)
+def test_how_much_a_class_explains_is_part_of_its_name(explained, verdict, strength):
+    random = np.random.default_rng(0)
+    a = random.normal(size=(4000, 6))
+    noise = np.sqrt(1 / explained - 1) * random.normal(size=(4000, 6))
+    b = a @ rotation(6, random) + noise
+    found = audit(a, b)
+    assert (found.verdict, found.strength) == (verdict, strength)
+    assert found.up_to is ORTHOGONAL or strength == "weak"
+    assert found.explained == found.score.value == pytest.approx(explained, abs=0.02)
+    assert f"explains {100 * found.explained:.1f}% of the variance" in found.sentence
+    assert ("weakly" in found.sentence, "in part" in found.sentence) == (strength == "weak", strength == "part")
+
+
+def test_a_weak_bend_is_weakly_related_too():
+    random = np.random.default_rng(0)
+    a = random.normal(size=(3000, 3))
+    found = audit(a, a**2 + 2 * random.normal(size=(3000, 3)))  # a third of the variance is bent
+    assert (found.verdict, found.up_to, found.strength) == ("weakly related", None, "weak")
+    assert found.bent
+    assert found.score.up_to is AFFINE
+    assert "only weakly related, and by no affine map" in found.sentence
+    clear = audit(a, a**2)
+    assert (clear.verdict, clear.strength) == ("nonlinear", "part" if clear.explained < 0.95 else "whole")
+    assert clear.explained > max(0.5, clear.score.value)  # that of the probe
+
+
+def test_results_of_earlier_versions_are_read():
+    found = audit(*planted(ORTHOGONAL, 500, 3, 0.1))
+    plain = json.loads(to_json(found))
+    for name in ("explained", "strength", "gate"):
+        del plain[name]
+    earlier = from_json(json.dumps(plain))
+    assert (earlier.verdict, earlier.score, earlier.strength) == ("orthogonal", found.score, None)
+    assert earlier.sentence == found.sentence
+
+
+def test_a_weak_relation_is_found_and_called_weak():
     random = np.random.default_rng(0)
     a = random.normal(size=(2000, 6))
     found = audit(a, 0.3 * a @ rotation(6, random) + random.normal(size=(2000, 6)))
     assert found.up_to is not None
-    assert "is in part a" in found.sentence
+    assert "only weakly related" in found.sentence
     # a share of 0.09 / 1.09 is explained; four standard errors of a squared correlation
     assert abs(found.score.value - 0.09 / 1.09) < 4 * 2 * np.sqrt(0.083 / (1000 * 6)) + 7 / 1000
 
@@ -350,7 +398,7 @@ def test_a_large_mean_does_not_loosen_the_verdict(mean, noise):
             b = b + mean * random.normal(size=4)
         left = noise if noise or up_to is not IDENTITY else 1e-7
         found = audit(a, b + left * (b - b.mean(0)).std() * random.normal(size=b.shape))
-        if found.verdict != up_to.value:
+        if found.up_to is not up_to:
             wrong[up_to.value] = found.verdict
     assert wrong == {}
 

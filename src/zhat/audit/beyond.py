@@ -21,6 +21,7 @@ from zhat.metrics.pairing import order
 from zhat.metrics.uncertainty import student
 from zhat.results import Score
 
+PROBE = "R2, nonlinear probe"
 NEIGHBOURS = 10
 RECALLS = (1, 2, 5, 10, 20, 50, 100)
 _ROWS = 1000
@@ -55,7 +56,7 @@ def bending(seen: Seen, found: Alignment) -> tuple[Score, Tensor] | None:
     losses = torch.stack([e.mean() for e in after.chunk(_FOLDS)])
     low, high = student(losses)
     score = Score(
-        name="R2, nonlinear probe",
+        name=PROBE,
         value=1 - float(after.mean()),
         up_to=INVERTIBLE,
         shift=True,
@@ -126,12 +127,13 @@ def neighbours(seen: Seen, *, seed: int) -> Score | None:
     if k < 1:
         return None
     near_source, near_target = (_near(x[rows], k) for x in (seen.source, seen.target))
-    values = (near_source & near_target).sum(-1).double() / k
+    is_near = torch.zeros(m, m, dtype=torch.bool).scatter_(1, near_target, True)
+    values = is_near.gather(1, near_source).sum(-1).double() / k
     generator = randomness.generator(seed, "neighbours")
     by_chance = []
     for _ in range(20):
         other = order(m, generator)
-        by_chance.append((near_source & near_target[other][:, other]).sum().double() / (k * m))
+        by_chance.append(is_near[other[:, None], other[near_source]].sum().double() / (k * m))
     chances = torch.stack(by_chance)
     low, high = student(torch.stack([v.mean() for v in values.chunk(_FOLDS)]))
     return Score(
@@ -151,9 +153,9 @@ def neighbours(seen: Seen, *, seed: int) -> Score | None:
 
 
 def _near(x: Tensor, k: int) -> Tensor:
-    """Which rows are among the k nearest of each row, `(m, m)`."""
+    """The k nearest rows of each row, `(m, k)`."""
     x = (x - x.mean(0)) / x.std().clamp_min(1e-300)
-    return _within(_ranked(x, x, k), k)
+    return _ranked(x, x, k)
 
 
 def _ranked(queries: Tensor, rows: Tensor, k: int) -> Tensor:
@@ -161,12 +163,6 @@ def _ranked(queries: Tensor, rows: Tensor, k: int) -> Tensor:
     apart = torch.cdist(queries, rows)
     apart.fill_diagonal_(math.inf)
     return apart.topk(k, largest=False).indices
-
-
-def _within(ranked: Tensor, k: int) -> Tensor:
-    """Which rows are among the k nearest of each query, `(m, m)`."""
-    found = torch.zeros(len(ranked), len(ranked), dtype=torch.bool)
-    return found.scatter_(1, ranked[:, :k], True)
 
 
 def recall(seen: Seen, found: Alignment, k: int) -> Score:
@@ -201,9 +197,12 @@ def _recalls(seen: Seen, found: Alignment, ks: Sequence[int]) -> tuple[Score, ..
     m, centre = len(held), seen.target[held].mean(0)  # distances around an offset have few digits
     new, mapped = seen.target[held] - centre, found(seen.source[held]) - centre
     exact, kept = (_ranked(new, rows, max(ks)) for rows in (new, mapped))
+    place = torch.full((m, m), m, dtype=torch.int32)  # of each row in the exact search
+    place.scatter_(1, exact, torch.arange(max(ks), dtype=torch.int32).expand(m, -1))
+    places = place.gather(1, kept)
     scores = []
     for k in ks:
-        values = (_within(exact, k) & _within(kept, k)).sum(-1).double() / k
+        values = (places[:, :k] < k).sum(-1).double() / k
         low, high = student(torch.stack([v.mean() for v in values.chunk(_FOLDS)]))
         scores.append(
             Score(

@@ -8,7 +8,10 @@ r"""The verdict on two matrices of embeddings: the tightest class of maps that h
    leaves less than 0.1% to explain. Otherwise these rows **cannot tell**.
 5. Where a held-out nonlinear probe explains more than 1% of the variance beyond the winner, at 0.1%, the relation is
    **nonlinear**; also where no class is related but the probe or shared neighbours are.
-6. Nothing related, with rows enough for an affine map: **unrelated**; but where one fold holds more than half of a
+6. The share of the variance that the winner explains on held-out rows names the verdict: at least 95%, the class itself
+   ("affine"); at least half, "partly affine"; less than half, **weakly related**, whatever the class. Of a nonlinear
+   relation the better one of the affine map and the probe is asked, and less than half is weakly related, too.
+7. Nothing related, with rows enough for an affine map: **unrelated**; but where one fold holds more than half of a
    column's variance, on average over columns, a few wild rows decide, and these rows cannot tell.
 """
 
@@ -38,7 +41,7 @@ from zhat.metrics import Alignment, Moments, align
 from zhat.metrics.similarity import canonical_correlations
 from zhat.metrics.spectrum import TINY
 from zhat.metrics.uncertainty import student
-from zhat.results import AuditResult, Profile, Score, letter
+from zhat.results import AuditResult, Profile, Score, letter, strength
 from zhat.runs import stamp
 
 RELATED = 0.998  # two-sided levels of Student's intervals over folds
@@ -213,7 +216,11 @@ def _decide(seen: Seen, climbed: tuple[Step, ...], seed: int) -> tuple[Found, tu
     if probe is not None and left > BEND and student(probe[1], RELATED)[0] > BEND:
         return _bent(loosest, probe[0]), shown
     share = f"it explains {_percent(best.score.value)} of the variance on held-out rows"
-    if best.up_to is IDENTITY:
+    if strength(best.score.value) == "weak":
+        share = (
+            f"the best map, up to {best.up_to}, explains {_percent(best.score.value)} of the variance on held-out rows"
+        )
+    elif best.up_to is IDENTITY:
         share = f"the same numbers explain {_percent(best.score.value)} of the variance on held-out rows"
     return Found(best.up_to.value, best.up_to, share), shown
 
@@ -306,6 +313,9 @@ def _dressed(
     rank_target = oddities.rank(whole.zz, whole.mean_z, whole.n, target.precision)
     wanted = AFFINE if found.verdict == "nonlinear" else found.up_to
     step = next((s for s in climbed if s.up_to is wanted), None)
+    explained = None if step is None else step.score.value
+    if explained is not None and found.verdict == "nonlinear":
+        explained = max(0.0, explained, *(s.value for s in seen_beyond if s.name == beyond.PROBE))
     spectrum: tuple[float, ...] = ()
     condition = None
     if step is not None:
@@ -319,7 +329,7 @@ def _dressed(
         drift_covariance = _norm(whole.zz - whole.hh) / _norm(whole.hh)
     affine = climbed[-1] if climbed else None
     return AuditResult(
-        verdict=found.verdict,
+        verdict=_named(found.verdict, explained),
         up_to=found.up_to,
         because=found.because,
         a=source.name,
@@ -343,7 +353,18 @@ def _dressed(
         provenance={**stamp(seed), "precision": f"{source.precision}, {target.precision}"},
         residuals=_residuals(seen, step.found) if step is not None else (),
         recall=beyond.recalls(seen, step.found) if step is not None else (),
+        explained=explained,
+        strength=None if explained is None else strength(explained),
     )
+
+
+def _named(kind: str, explained: float | None) -> str:
+    """The word for a relation of that kind which explains so much."""
+    if explained is None or strength(explained) == "whole":
+        return kind
+    if strength(explained) == "weak":
+        return "weakly related"
+    return kind if kind == "nonlinear" else f"partly {kind}"
 
 
 def _norm(scatter: Tensor) -> float:

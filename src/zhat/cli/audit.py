@@ -37,10 +37,16 @@ def audit(
         list[str] | None,
         typer.Option(help="Join rows by id: a key or column in all files, or a file of ids for each input."),
     ] = None,
-    require: Annotated[str | None, typer.Option(help="Fail unless the verdict is this class or a tighter one.")] = None,
+    require: Annotated[
+        str | None,
+        typer.Option(help="Fail unless this class, or a tighter one, explains 95% of the variance, or --min."),
+    ] = None,
     min_: Annotated[float | None, typer.Option("--min", help="Fail if the held-out R2 is below.")] = None,
     gate: Annotated[
         Path | None, typer.Option(help="A TOML file of conditions, instead of --require and --min.")
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Fail if a score is worse than in this earlier --json, beyond both intervals.")
     ] = None,
     recall: Annotated[
         int | None, typer.Option(help="Report recall@K of a search among old rows behind the map.")
@@ -64,9 +70,9 @@ def audit(
         if model is None or inputs or len(model) != 2 or data is None or any((key, ids, recall is not None, adapter)):
             raise BadInput(
                 "models are compared with: zhat audit --model A --model B --data FILE; --require, --min, --gate, "
-                "--report, --json and --seed may follow, but no inputs, --key, --ids, --recall or --adapter."
+                "--baseline, --report, --json, --seed may follow, but no inputs, --key, --ids, --recall or --adapter."
             )
-        asked = _gate(gate, require, min_)
+        asked = _gate(gate, require, min_, baseline)
         if asked is not None and asked.min_recall is not None:
             raise BadInput("min_recall is asked of embeddings, not of the layers of models.")
         if not _tell(room.audit_models(model[0], model[1], data, seed=seed), asked, report, json):
@@ -76,7 +82,7 @@ def audit(
         raise BadInput(f"an audit compares at least two inputs, but {len(inputs)} came: zhat audit A B.")
     if adapter is not None and len(inputs) > 2:
         raise BadInput(f"an adapter goes from one input to another, but {len(inputs)} came. Give two.")
-    asked = _gate(gate, require, min_)
+    asked = _gate(gate, require, min_, baseline)
     if ids is not None and len(ids) not in (1, len(inputs)):
         raise BadInput(f"--ids is given once, or once for each of {len(inputs)} inputs, but {len(ids)} came.")
     by = ids[0] if ids is not None and len(ids) == 1 else ids
@@ -90,31 +96,39 @@ def audit(
     if adapter is not None and not passed and found[0].result.score is None:
         complain("Adapter: none, because there is no map to keep")
     elif adapter is not None:
-        complain(f"Adapter: {found[0].adapter().write(adapter)}")
+        kept = found[0].adapter().write(adapter)
+        complain(f"Adapter: {kept}{'' if passed else ', written although the gate failed'}")
     if not passed:
         raise typer.Exit(1)
 
 
-def _gate(file: Path | None, require: str | None, least: float | None) -> Any:
+def _gate(file: Path | None, require: str | None, least: float | None, baseline: Path | None) -> Any:
     """The gate that was asked for; None where none was."""
+    from dataclasses import replace
+
     from zhat import audit as room
     from zhat.audit.gate import equivalence
 
     if file is not None and (require is not None or least is not None):
         raise BadInput("give either --gate or --require and --min, not both.")
+    before = None if baseline is None else room.read_baseline(baseline)
     if file is not None:
-        return room.read_gate(file)
-    if require is None and least is None:
+        asked = room.read_gate(file)
+        return asked if before is None else replace(asked, baseline=before)
+    if require is None and least is None and before is None:
         return None
-    return room.Gate(require=None if require is None else equivalence(require), min=least)
+    return room.Gate(require=None if require is None else equivalence(require), min=least, baseline=before)
 
 
 def _tell(result: Any, gate: Any, report: Path | None, json: bool) -> bool:
     """Print an audit and write its page; whether it passes its gate."""
+    from dataclasses import replace
+
     from zhat import report as pages
     from zhat.results import AuditResult, to_json
 
-    passed, line = gate(result) if gate is not None else (True, "")
+    if gate is not None:
+        result = replace(result, gate=gate.judge(result))
     if json:
         print(to_json(result))
     elif isinstance(result, AuditResult):
@@ -123,9 +137,9 @@ def _tell(result: Any, gate: Any, report: Path | None, json: bool) -> bool:
         _show_audits(result, Console())
     if report is not None:
         complain(f"Page: {pages.write_audit(result, report)}")
-    if line:
-        complain(line)
-    return bool(passed)
+    if result.gate is not None:
+        complain(result.gate.line)
+    return result.gate is None or result.gate.passed
 
 
 _AT_ONCE = 5  # columns of a matrix that fit into 80 characters
@@ -170,7 +184,7 @@ def _show_audits(result: Any, console: Console) -> None:
 
 
 def _cell(audit: Any) -> str:
-    word = audit.verdict.replace("d permutation", "d perm.")
+    word = audit.verdict.replace("d permutation", "d perm.").replace("ly ", "ly\n")  # within 13 characters
     return word if audit.score is None else f"{word}\n{audit.score.value:.4f}"
 
 
