@@ -382,10 +382,10 @@ def audited(tmp_path, noise=0.05):
 
 def test_audit_says_the_verdict_first_within_80_columns(tmp_path):
     old, new, _ = audited(tmp_path)
-    shown = zhat("audit", old, new, "--recall", "5", "--report", str(tmp_path / "page.html"))
+    shown = zhat("audit", old, new, "--recall", "5", "--metric", "cosine", "--report", str(tmp_path / "page.html"))
     assert shown.exit_code == 0, shown.output
     assert shown.output.startswith("new.npy is old.npy up to an orthogonal map")
-    for word in ("similarity", "recall@5", "directions  4 of 4 agree", "condition number"):
+    for word in ("similarity", "recall@5 by cosine", "directions  4 of 4 agree", "condition number"):
         assert word in shown.output
     assert max(len(line.rstrip()) for line in shown.stdout.splitlines()) <= 80
     assert (tmp_path / "page.html").exists()
@@ -460,6 +460,24 @@ def test_adapt_carries_rows_over(tmp_path):
     assert not (tmp_path / "none.safetensors").exists()
 
 
+def test_two_models_in_one_store_are_said_and_each_part_gets_its_adapter(tmp_path):
+    from benchmarks.two_models import planted
+
+    store, fresh, rest = planted(1, 2000, 6, 0.25, "map", 0.05, 0.0)
+    np.save(tmp_path / "store.npy", store)
+    np.save(tmp_path / "fresh.npy", fresh)
+    words = ("audit", str(tmp_path / "store.npy"), str(tmp_path / "fresh.npy"))
+    shown = zhat(*words, "--adapter", str(tmp_path / "map.safetensors"), "--report", str(tmp_path / "page.html"))
+    assert shown.exit_code == 0, shown.output
+    assert "store.npy and fresh.npy hold two kinds of rows" in shown.stdout.replace("\n", " ")
+    assert "other rows  of 2,000 sampled: " in shown.stdout
+    assert "Two kinds of rows" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    for name, mine in (("map", ~rest), ("map-rest", rest)):
+        out = str(tmp_path / f"{name}.npy")
+        assert zhat("adapt", str(tmp_path / f"{name}.safetensors"), words[1], "-o", out).exit_code == 0
+        assert np.square(np.load(out) - fresh)[mine].mean() < 0.01 * fresh.var()
+
+
 def test_audit_joins_rows_by_ids(tmp_path):
     old, new, _ = audited(tmp_path)
     order = np.random.default_rng(1).permutation(600)
@@ -478,6 +496,7 @@ def test_audit_joins_rows_by_ids(tmp_path):
         ("audit", "OLD", "missing.npy"),
         ("audit", "OLD", "NEW", "--require", "rotated"),
         ("audit", "OLD", "NEW", "--gate", "missing.toml"),
+        ("audit", "OLD", "NEW", "--metric", "euclid"),
         ("audit", "OLD", "NEW", "--ids", "id"),
         ("adapt", "missing.safetensors", "OLD", "-o", "out.npy"),
     ],

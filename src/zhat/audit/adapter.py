@@ -15,11 +15,13 @@ from torch import Tensor
 
 from zhat._files import write_whole
 from zhat._version import __version__
+from zhat.audit.beyond import unit_length
 from zhat.equivalence import Equivalence
 from zhat.errors import BadInput
 from zhat.files import embeddings
 
 _FORMAT = "zhat adapter 1"
+_NORMALISED = "zhat adapter 2"  # rows are to be normalised behind the map, which readers of format 1 would not do
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,9 @@ class Adapter:
         a: name of the source.
         b: name of the target.
         rows: fitted on.
+        normalise: whether the new embeddings have unit length, so that mapped ones are brought to it as well; `r2` and
+            `error` are those of the map before that.
+        normalise_back: the same of the old embeddings and the way back.
     """
 
     matrix: Tensor
@@ -49,16 +54,20 @@ class Adapter:
     a: str
     b: str
     rows: int
+    normalise: bool = False
+    normalise_back: bool = False
 
     def __call__(self, source: Tensor) -> Tensor:
         """Old embeddings in the new space, `(n, k) -> (n, d)`."""
-        return (source.double() - self.centre) @ self.matrix.T + self.offset
+        found = (source.double() - self.centre) @ self.matrix.T + self.offset
+        return unit_length(found) if self.normalise else found
 
     def back(self, target: Tensor) -> Tensor:
         """New embeddings in the old space, `(n, d) -> (n, k)`."""
         if self.inverse is None:
             raise BadInput(f"the map from {self.a} to {self.b} loses directions, so there is no way back.")
-        return (target.double() - self.offset) @ self.inverse.T + self.centre
+        found = (target.double() - self.offset) @ self.inverse.T + self.centre
+        return unit_length(found) if self.normalise_back else found
 
     def write(self, path: Path | str) -> Path:
         """Keep the adapter as a safetensors file, whole or not at all."""
@@ -66,12 +75,13 @@ class Adapter:
         if self.inverse is not None:
             tensors["inverse"] = self.inverse
         about = {
-            "format": _FORMAT,
+            "format": _NORMALISED if self.normalise or self.normalise_back else _FORMAT,
             "zhat": __version__,
             "up_to": self.up_to.name,
             "numbers": json.dumps({"r2": self.r2, "error": self.error, "rows": self.rows}),
             "a": self.a,
             "b": self.b,
+            "normalise": json.dumps([self.normalise, self.normalise_back]),
         }
         held = {name: t.detach().cpu().double().contiguous() for name, t in tensors.items()}
         return write_whole(path, lambda draft: save_file(held, draft, metadata=about))
@@ -90,7 +100,7 @@ def read_adapter(path: Path | str) -> Adapter:
         with safe_open(path, framework="pt") as file:
             about: dict[str, Any] = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        if about.get("format") != _FORMAT:
+        if about.get("format") not in (_FORMAT, _NORMALISED):
             raise ValueError(f"its format is {about.get('format')!r}")
         matrix, centre, offset = tensors["matrix"], tensors["centre"], tensors["offset"]
         inverse = tensors.get("inverse", matrix.T)
@@ -100,6 +110,9 @@ def read_adapter(path: Path | str) -> Adapter:
         held = (*tensors.values(), torch.tensor([numbers["r2"], numbers["error"]]))
         if not all(t.is_floating_point() and bool(torch.isfinite(t).all()) for t in held):
             raise ValueError("it holds values that are not finite")
+        normalise = json.loads(about.get("normalise", "[false, false]"))
+        if [type(one) for one in normalise] != [bool, bool]:
+            raise ValueError(f"whether rows are normalised must be two booleans, but it is {normalise!r}")
         return Adapter(
             matrix,
             centre,
@@ -111,6 +124,7 @@ def read_adapter(path: Path | str) -> Adapter:
             about["a"],
             about["b"],
             int(numbers["rows"]),
+            *normalise,
         )
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise BadInput(

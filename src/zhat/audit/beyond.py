@@ -15,7 +15,7 @@ from zhat import randomness
 from zhat._checks import constant
 from zhat.audit.rows import Seen
 from zhat.equivalence import INVERTIBLE
-from zhat.errors import BadInput
+from zhat.errors import BadInput, UnknownName
 from zhat.metrics import Alignment
 from zhat.metrics.pairing import order
 from zhat.metrics.uncertainty import student
@@ -23,6 +23,8 @@ from zhat.results import Score
 
 PROBE = "R2, nonlinear probe"
 NEIGHBOURS = 10
+METRICS = ("cosine", "dot", "distance")
+_UNIT = 0.01
 RECALLS = (1, 2, 5, 10, 20, 50, 100)
 _ROWS = 1000
 _FOLDS = 16
@@ -158,45 +160,66 @@ def _near(x: Tensor, k: int) -> Tensor:
     return _ranked(x, x, k)
 
 
-def _ranked(queries: Tensor, rows: Tensor, k: int) -> Tensor:
+def _ranked(queries: Tensor, rows: Tensor, k: int, metric: str = "distance") -> Tensor:
     """The k nearest rows of each query, nearest first, other than the query's own, `(m, k)`."""
-    apart = torch.cdist(queries, rows)
+    if metric == "cosine":
+        queries, rows = unit_length(queries), unit_length(rows)
+    apart = torch.cdist(queries, rows) if metric == "distance" else -(queries @ rows.T)
     apart.fill_diagonal_(math.inf)
     return apart.topk(k, largest=False).indices
 
 
-def recall(seen: Seen, found: Alignment, k: int) -> Score:
+def unit_length(rows: Tensor) -> Tensor:
+    """Rows divided by their length; a row of zeros stays one."""
+    found: Tensor = rows / rows.norm(dim=-1, keepdim=True).clamp_min(1e-300)
+    return found
+
+
+def has_unit_length(rows: Tensor) -> bool:
+    """Whether every row has length 1 to a hundredth, as vectors that were normalised and stored in few bits have."""
+    return rows.shape[-1] > 1 and bool(((rows.norm(dim=-1) - 1).abs() < _UNIT).all())
+
+
+def recall(seen: Seen, found: Alignment, k: int, metric: str = "distance") -> Score:
     """Share of the k nearest new rows that a search among mapped old rows finds, on held-out sampled rows.
 
-    Each held-out new row is a query; its own row is left out. Distances are Euclidean.
+    Each held-out new row is a query; its own row is left out. Where the new rows have unit length, mapped rows are
+    brought to it as well, as an `Adapter` does.
 
     Args:
         seen: what the pass has kept.
         found: the map from old to new.
         k: neighbours asked for.
+        metric: what a search orders rows by: "cosine", "dot" (product) or (Euclidean) "distance".
     """
+    if metric not in METRICS:
+        raise UnknownName("metric", metric, METRICS)
     m = len(_queries(seen))
     if not 1 <= k < m:
         raise BadInput(f"recall@{k} needs more than {k} held-out sampled rows, and k of at least 1; there are {m}.")
-    return _recalls(seen, found, (k,))[0]
+    return _recalls(seen, found, (k,), metric)[0]
 
 
-def recalls(seen: Seen, found: Alignment) -> tuple[Score, ...]:
+def recalls(seen: Seen, found: Alignment, metric: str = "distance") -> tuple[Score, ...]:
     """`recall` for k of 1, 2, 5, 10, 20, 50 and 100, as far as there are rows."""
-    return _recalls(seen, found, [k for k in RECALLS if k < len(_queries(seen)) // 2])
+    return _recalls(seen, found, [k for k in RECALLS if k < len(_queries(seen)) // 2], metric)
 
 
 def _queries(seen: Seen) -> Tensor:
     return _spaced(torch.nonzero(seen.held_out).flatten(), 2 * _ROWS)
 
 
-def _recalls(seen: Seen, found: Alignment, ks: Sequence[int]) -> tuple[Score, ...]:
+def _recalls(seen: Seen, found: Alignment, ks: Sequence[int], metric: str) -> tuple[Score, ...]:
     if not ks:
         return ()
     held = _queries(seen)
-    m, centre = len(held), seen.target[held].mean(0)  # distances around an offset have few digits
-    new, mapped = seen.target[held] - centre, found(seen.source[held]) - centre
-    exact, kept = (_ranked(new, rows, max(ks)) for rows in (new, mapped))
+    m = len(held)
+    new, mapped = seen.target[held], found(seen.source[held])
+    if has_unit_length(seen.target):
+        mapped = unit_length(mapped)
+    if metric == "distance":  # around an offset distances have few digits
+        new, mapped = new - new.mean(0), mapped - new.mean(0)
+    exact, kept = (_ranked(new, rows, max(ks), metric) for rows in (new, mapped))
     place = torch.full((m, m), m, dtype=torch.int32)  # of each row in the exact search
     place.scatter_(1, exact, torch.arange(max(ks), dtype=torch.int32).expand(m, -1))
     places = place.gather(1, kept)
@@ -206,7 +229,7 @@ def _recalls(seen: Seen, found: Alignment, ks: Sequence[int]) -> tuple[Score, ..
         low, high = student(torch.stack([v.mean() for v in values.chunk(_FOLDS)]))
         scores.append(
             Score(
-                name=f"recall@{k}",
+                name=f"recall@{k} by {metric}",
                 value=float(values.mean()),
                 up_to=found.up_to,
                 shift=False,

@@ -11,7 +11,10 @@ r"""The verdict on two matrices of embeddings: the tightest class of maps that h
 6. The share of the variance that the winner explains on held-out rows names the verdict: at least 95%, the class itself
    ("affine"); at least half, "partly affine"; less than half, **weakly related**, whatever the class. Of a nonlinear
    relation the better one of the affine map and the probe is asked, and less than half is weakly related, too.
-7. Nothing related, with rows enough for an affine map: **unrelated**; but where one fold holds more than half of a
+7. Where the sampled rows are of two kinds, the one explained by a map and the other by another map or by none
+   (`zhat.audit.mixture`), the verdict is **mixed**, whatever all rows together would give, and each part is audited
+   by itself.
+8. Nothing related, with rows enough for an affine map: **unrelated**; but where one fold holds more than half of a
    column's variance, on average over columns, a few wild rows decide, and these rows cannot tell.
 """
 
@@ -33,6 +36,7 @@ from zhat._checks import constant
 from zhat.audit import beyond, oddities
 from zhat.audit.adapter import Adapter
 from zhat.audit.ladder import Step, loss, steps
+from zhat.audit.mixture import parts
 from zhat.audit.rows import Seen, look
 from zhat.equivalence import AFFINE, IDENTITY, Equivalence
 from zhat.errors import BadInput, RunFailed, TooFewRows
@@ -41,7 +45,7 @@ from zhat.metrics import Alignment, Moments, align
 from zhat.metrics.similarity import canonical_correlations
 from zhat.metrics.spectrum import TINY
 from zhat.metrics.uncertainty import student
-from zhat.results import AuditResult, Profile, Score, letter, strength
+from zhat.results import AuditResult, Mixture, Profile, Score, letter, strength
 from zhat.runs import stamp
 
 RELATED = 0.998  # two-sided levels of Student's intervals over folds
@@ -73,11 +77,13 @@ class Examined:
         result: plain data.
         seen: what the pass has kept.
         steps: every class with its map.
+        parts: the audits of the two kinds of sampled rows, the larger part first; empty where there is one kind.
     """
 
     result: AuditResult
     seen: Seen
     steps: tuple[Step, ...]
+    parts: tuple[Examined, ...] = ()
 
     def adapter(self) -> Adapter:
         """The map of the class found, fitted on all rows; the best affine one where the relation is nonlinear."""
@@ -98,20 +104,32 @@ class Examined:
             self.result.a,
             self.result.b,
             whole.n,
+            beyond.has_unit_length(self.seen.target),
+            beyond.has_unit_length(self.seen.source),
         )
 
-    def recall(self, k: int = 10) -> Score:
-        """Expected recall@k of a search among old rows behind the map, against exact search among new ones."""
+    def recall(self, k: int = 10, *, metric: str = "distance") -> Score:
+        """Expected recall@k of a search among old rows behind the map, against exact search among new ones.
+
+        Args:
+            k: neighbours asked for.
+            metric: what the search orders rows by: "cosine", "dot" or "distance".
+        """
+        return beyond.recall(self.seen, self._map(), k, metric)
+
+    def searched(self, k: int = 10, *, metric: str = "distance") -> Examined:
+        """The same with recall@k among the scores of the result, and all recalls by that metric."""
+        found = self.recall(k, metric=metric)
+        recalls = beyond.recalls(self.seen, self._map(), metric)
+        shown = (*self.result.beyond, found)
+        return replace(self, result=replace(self.result, beyond=shown, searched=found, recall=recalls))
+
+    def _map(self) -> Alignment:
+        """The map of the class found."""
         score = self.result.score
         if score is None:
             raise RunFailed(f"there is no map to search behind: {self.result.sentence}")
-        step = next(s for s in self.steps if s.up_to is score.up_to)
-        return beyond.recall(self.seen, step.found, k)
-
-    def searched(self, k: int = 10) -> Examined:
-        """The same with recall@k among the scores of the result."""
-        found = self.recall(k)
-        return replace(self, result=replace(self.result, beyond=(*self.result.beyond, found), searched=found))
+        return next(s.found for s in self.steps if s.up_to is score.up_to)
 
 
 def audit(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0) -> AuditResult:
@@ -157,8 +175,16 @@ def opened(sources: Sequence[Any], key: str | None, ids: Any) -> tuple[Embedding
     return found
 
 
-def examined(seen: Seen, source: Embeddings, target: Embeddings, seed: int) -> Examined:
-    """The audit of what a pass over two files has kept."""
+def examined(seen: Seen, source: Embeddings, target: Embeddings, seed: int, *, look_for_parts: bool = True) -> Examined:
+    """The audit of what a pass over two files has kept.
+
+    Args:
+        seen: what it has kept.
+        source: the files it was over.
+        target: the other one.
+        seed: of the chance level.
+        look_for_parts: whether to look for two kinds of rows.
+    """
     whole = reduce(add, seen.read, seen.fit)
     collapsed = _still(source, target, whole)
     climbed: tuple[Step, ...] = ()
@@ -171,7 +197,42 @@ def examined(seen: Seen, source: Embeddings, target: Embeddings, seed: int) -> E
         climbed = steps(seen.fit, seen.read, effective=seen.effective, seed=seed)
         found, seen_beyond = _decide(seen, climbed, seed)
     result = _dressed(found, seen, climbed, seen_beyond, source, target, whole, seed)
-    return Examined(result, seen, climbed)
+    if not look_for_parts or not climbed or seen.same:
+        return Examined(result, seen, climbed)
+    places = seen.apart()
+    apart = parts(seen.source[places], seen.target[places])
+    if apart is None:
+        return Examined(result, seen, climbed)
+    kinds = tuple(_alone(seen, places[mine], source, target, seed) for mine in (~apart.rest, apart.rest))
+    mixed = _mixture(seen, places, apart.rest, source, kinds)
+    found = Found("mixed", None, mixed.sentence)
+    result = _dressed(found, seen, climbed, seen_beyond, source, target, whole, seed)
+    return Examined(replace(result, mixed=mixed), seen, climbed, kinds)
+
+
+def _alone(seen: Seen, rows: Tensor, source: Embeddings, target: Embeddings, seed: int) -> Examined:
+    """The audit of some of the sampled rows."""
+    one, other = (embeddings(x[rows].numpy(), name=e.name) for x, e in ((seen.source, source), (seen.target, target)))
+    return examined(look(one, other, seed=seed), one, other, seed, look_for_parts=False)
+
+
+def _mixture(seen: Seen, places: Tensor, rest: Tensor, source: Embeddings, kinds: tuple[Examined, ...]) -> Mixture:
+    count, m = int(rest.sum()), len(rest)
+    ends = stats.binomtest(count, m).proportion_ci(method="wilson")
+    first, second = (e.result for e in kinds)
+    return Mixture(
+        share=count / m,
+        low=float(ends.low),
+        high=float(ends.high),
+        n=m,
+        rows=tuple(_name(source, int(seen.index[place])) for place in places[rest].tolist()),
+        verdicts=(first.verdict, second.verdict),
+        explained=(first.explained, second.explained),
+    )
+
+
+def _name(source: Embeddings, row: int) -> str:
+    return str(row if source.ids is None else source.ids[row])
 
 
 def _still(source: Embeddings, target: Embeddings, moments: Moments) -> list[str]:
@@ -311,7 +372,7 @@ def _dressed(
 ) -> AuditResult:
     rank_source = oddities.rank(whole.hh, whole.mean_h, whole.n, source.precision)
     rank_target = oddities.rank(whole.zz, whole.mean_z, whole.n, target.precision)
-    wanted = AFFINE if found.verdict == "nonlinear" else found.up_to
+    wanted = AFFINE if found.verdict in ("nonlinear", "mixed") else found.up_to
     step = next((s for s in climbed if s.up_to is wanted), None)
     explained = None if step is None else step.score.value
     if explained is not None and found.verdict == "nonlinear":
@@ -360,7 +421,7 @@ def _dressed(
 
 def _named(kind: str, explained: float | None) -> str:
     """The word for a relation of that kind which explains so much."""
-    if explained is None or strength(explained) == "whole":
+    if explained is None or strength(explained) == "whole" or kind == "mixed":
         return kind
     if strength(explained) == "weak":
         return "weakly related"
@@ -395,5 +456,5 @@ def _worst(seen: Seen, found: Alignment, source: Embeddings) -> tuple[tuple[str,
     off = ((seen.target - found(seen.source))[held][:, kept] / seen.target.std(0)[kept]).square().mean(-1).sqrt()
     top = off.topk(min(5, len(off)))
     rows = [int(seen.index[held[i]]) for i in top.indices.tolist()]
-    names = [str(row if source.ids is None else source.ids[row]) for row in rows]
+    names = [_name(source, row) for row in rows]
     return tuple(zip(names, top.values.tolist(), strict=True))

@@ -51,6 +51,9 @@ def audit(
     recall: Annotated[
         int | None, typer.Option(help="Report recall@K of a search among old rows behind the map.")
     ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="What that search orders rows by: cosine, dot or distance (the default).")
+    ] = None,
     adapter: Annotated[Path | None, typer.Option(help="Keep the map from A to B as this .safetensors file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML page.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
@@ -67,10 +70,17 @@ def audit(
 
     inputs = inputs or []
     if model or data is not None:
-        if model is None or inputs or len(model) != 2 or data is None or any((key, ids, recall is not None, adapter)):
+        if (
+            model is None
+            or inputs
+            or len(model) != 2
+            or data is None
+            or any((key, ids, recall is not None, metric, adapter))
+        ):
             raise BadInput(
                 "models are compared with: zhat audit --model A --model B --data FILE; --require, --min, --gate, "
-                "--baseline, --report, --json, --seed may follow, but no inputs, --key, --ids, --recall or --adapter."
+                "--baseline, --report, --json, --seed may follow, but no inputs, --key, --ids, --recall, --metric or "
+                "--adapter."
             )
         asked = _gate(gate, require, min_, baseline)
         if asked is not None and asked.min_recall is not None:
@@ -90,16 +100,29 @@ def audit(
         found: tuple[room.Examined, ...] = (room.examine(inputs[0], inputs[1], key=key, ids=by, seed=seed),)
     else:
         found = room.examine_all(inputs, key=key, ids=by, seed=seed)
-    if recall is not None or (asked is not None and asked.min_recall is not None):
-        found = tuple(e if e.result.score is None else e.searched(10 if recall is None else recall) for e in found)
+    if recall is not None or metric is not None or (asked is not None and asked.min_recall is not None):
+        k, by_metric = 10 if recall is None else recall, "distance" if metric is None else metric
+        found = tuple(e if e.result.score is None else e.searched(k, metric=by_metric) for e in found)
     passed = _tell(found[0].result if len(inputs) == 2 else room.gathered(found), asked, report, json)
     if adapter is not None and not passed and found[0].result.score is None:
         complain("Adapter: none, because there is no map to keep")
     elif adapter is not None:
-        kept = found[0].adapter().write(adapter)
-        complain(f"Adapter: {kept}{'' if passed else ', written although the gate failed'}")
+        for path, what, one in _maps(found[0], adapter):
+            kept = one.adapter()
+            said = ", mapped rows are brought to unit length" if kept.normalise else ""
+            complain(f"Adapter{what}: {kept.write(path)}{said}{'' if passed else ', written although the gate failed'}")
     if not passed:
         raise typer.Exit(1)
+
+
+def _maps(found: Any, path: Path) -> Iterator[tuple[Path, str, Any]]:
+    """The file of each map: one, or one for each of two kinds of rows that have one."""
+    if not found.parts:
+        yield path, "", found
+        return
+    for one, what, end in zip(found.parts, ("larger", "smaller"), ("", "-rest"), strict=True):
+        if one.result.score is not None:
+            yield path.with_stem(path.stem + end), f" of the {what} part", one
 
 
 def _gate(file: Path | None, require: str | None, least: float | None, baseline: Path | None) -> Any:
@@ -225,6 +248,10 @@ def _facts(result: Any) -> Iterator[tuple[str, str]]:
         yield "map", f"singular values {ends}, condition number {condition}"
     if result.drift_mean is not None:
         yield "drift", f"mean {result.drift_mean:.4g}, covariance {result.drift_covariance:.4g} (relative to A)"
+    if result.mixed is not None:
+        rows = ", ".join(result.mixed.rows[:8])
+        more = f" and {len(result.mixed.rows) - 8:,} more" if len(result.mixed.rows) > 8 else ""
+        yield "other rows", f"of {result.mixed.n:,} sampled: {rows}{more}"
     if result.worst and result.worst[0][1] > 0:
         yield "worst rows", ", ".join(f"{row} ({off:.2g} sd)" for row, off in result.worst[:4])
 

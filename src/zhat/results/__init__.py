@@ -14,6 +14,7 @@ from zhat.results.audits import (
     FactorScore,
     Gated,
     LayerAudit,
+    Mixture,
     letter,
     strength,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "VERDICTS",
     "Condition",
     "Gated",
+    "Mixture",
     "AuditMatrix",
     "LayerAudit",
     "FactorScore",

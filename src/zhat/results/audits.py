@@ -65,13 +65,48 @@ class Gated:
 
 
 @dataclass(frozen=True)
+class Mixture:
+    """Two kinds of rows in one pair of files: as if vectors of two models lay in one store.
+
+    Attributes:
+        share: of the smaller part, among the sampled rows.
+        low: lower end of its 95% interval (Wilson's).
+        high: upper end of that interval.
+        n: sampled rows looked at.
+        rows: sampled rows of the smaller part: numbers, or ids.
+        verdicts: on each part alone, the larger one first.
+        explained: share of the variance of each part that its own map explains on held-out rows; None without a map.
+    """
+
+    share: float
+    low: float
+    high: float
+    n: int
+    rows: tuple[str, ...]
+    verdicts: tuple[str, str]
+    explained: tuple[float | None, float | None]
+
+    @property
+    def sentence(self) -> str:
+        """The two parts in words."""
+        first, second = (
+            verdict if share is None else f"{verdict}, {share:.1%} of its variance explained"
+            for verdict, share in zip(self.verdicts, self.explained, strict=True)
+        )
+        return (
+            f"{1 - self.share:.1%} of the rows follow one map (that part alone: {first}), and {self.share:.1%} "
+            f"[{self.low:.1%}, {self.high:.1%}] do not (that part alone: {second})"
+        )
+
+
+@dataclass(frozen=True)
 class AuditResult:
     """What relates two matrices of embeddings of the same rows.
 
     Attributes:
         verdict: the tightest class that holds, named by how much it explains: "affine" (at least 95% of the variance
             on held-out rows), "partly affine" (at least half) or "weakly related" (less, of whatever class); or
-            "nonlinear", "unrelated", "cannot tell". `VERDICTS` lists them all.
+            "nonlinear", "mixed" (two kinds of rows), "unrelated", "cannot tell". `VERDICTS` lists them all.
         up_to: that class; None where there is none.
         because: what the verdict rests on, in words.
         a: name of the embeddings mapped from.
@@ -102,6 +137,7 @@ class AuditResult:
         strength: that share in a word: "whole", "part" or "weak"; None where nothing relates, and in results of
             versions that did not say it.
         gate: what a gate asked and what came; None where there was none.
+        mixed: the two kinds of rows, where a share of them follows one map and the rest another one or none.
     """
 
     verdict: str
@@ -132,6 +168,7 @@ class AuditResult:
     explained: float | None = None
     strength: str | None = None
     gate: Gated | None = None
+    mixed: Mixture | None = None
 
     @property
     def bent(self) -> bool:
@@ -140,8 +177,8 @@ class AuditResult:
 
     @property
     def score(self) -> Score | None:
-        """The score of the class found; that of affine maps where the relation is nonlinear."""
-        wanted = AFFINE if self.bent else self.up_to
+        """The score of the class found; that of affine maps where the relation is nonlinear or rows are mixed."""
+        wanted = AFFINE if self.bent or self.verdict == "mixed" else self.up_to
         return next((s for s in self.ladder if s.up_to is wanted), None)
 
     @property
@@ -155,6 +192,8 @@ class AuditResult:
         if self.verdict == "cannot tell":
             more = "" if self.rows_needed is None else f" Bring at least {self.rows_needed:,} rows."
             return f"Cannot tell how {self.b} relates to {self.a}: {self.because}.{more}"
+        if self.verdict == "mixed":
+            return f"{self.a} and {self.b} hold two kinds of rows, as if of two models: {self.because}."
         if self.verdict == "unrelated":
             return f"{self.b} and {self.a} are unrelated: {self.because}."
         if self.verdict == "weakly related":
@@ -184,6 +223,7 @@ VERDICTS = (
     *_CLASSES,
     *(f"partly {name}" for name in _CLASSES),
     "nonlinear",
+    "mixed",
     "weakly related",
     "unrelated",
     "cannot tell",
