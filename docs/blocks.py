@@ -338,6 +338,24 @@ def two_models():
     )
 
 
+def power():
+    """How often the planted verdict is found, by size and noise."""
+    data = json.loads((ROOT / "results" / "audit" / "power.json").read_text(encoding="utf-8"))
+    heads = [f"{c['columns']} columns, {c['rows_per_column'] * c['columns']:,} rows" for c in data["cases"]]
+    noises = [f"noise {case['noise']}" for case in data["cases"]]
+    named = (f"{head}, {noise}" for head, noise in zip(heads, noises, strict=True))
+    rows = [f"| planted | {' | '.join(named)} |", "|---" * (len(heads) + 1) + "|"]
+    for kind in data["cases"][0]["seen"]:
+        cells = []
+        for case in data["cases"]:
+            share = case["seen"][kind] / case["repeats"]
+            cells.append(f"{share:.0%}" if share >= 0.95 else f"**{share:.0%}**")
+        rows.append(f"| {kind} | {' | '.join(cells)} |")
+    times = sorted({case["repeats"] for case in data["cases"]})
+    said = f"Share of {' or '.join(str(n) for n in times)} planted pairs whose verdict was found; below 95% in bold."
+    return "\n".join([*rows, "", f"{said} Noise is in standard deviations. Command: `{data['command']}`."])
+
+
 def recipes(group, seeds="One seed each"):
     data = json.loads((ROOT / "results" / "recipes.json").read_text(encoding="utf-8"))[group]
     names = list(next(iter(data["found"].values())))
@@ -370,7 +388,7 @@ OF_SECTORS = ("chance", "least correlation", "R2 1 from 2", "two roads")
 OF_PATCHES = OF_SECTORS[:3]
 
 PAGES = {
-    "docs/audit.md": {"real-pairs": real_pairs, "two-models": two_models},
+    "docs/audit.md": {"real-pairs": real_pairs, "two-models": two_models, "power": power},
     "README.md": {"demo": demo, "benchmarks": benchmarks, "verdicts": verdicts},
     "docs/zimmermann2021.md": {
         "table-1": lambda: compared("table-1"),

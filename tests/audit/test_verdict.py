@@ -139,6 +139,44 @@ def test_bending_behind_a_linear_map_is_seen_in_many_dimensions():
     assert audit(a, np.tanh(2 * a @ rotation(64, random))).verdict == "nonlinear"
 
 
+@pytest.mark.parametrize(("share", "said"), [(0.0, False), (0.005, True)])
+def test_a_slight_bend_is_said_beside_the_verdict(share, said):
+    random = np.random.default_rng(5)
+    x = random.normal(size=(4000, 8))
+    bend = (x**3 - 3 * x) / np.sqrt(6)  # of unit variance and without a linear part
+    found = audit(x, (np.sqrt(1 - share) * x + np.sqrt(share) * bend) @ rotation(8, random))
+    assert found.verdict == "orthogonal"
+    assert any("bends slightly" in note for note in found.notes) == said
+
+
+def test_lengths_that_are_drawn_together_are_a_bend_unless_they_are_one():
+    random = np.random.default_rng(0)
+    a = random.normal(size=(2000, 12))
+    length = np.linalg.norm(a, axis=1, keepdims=True)
+    assert audit(a, a / length**0.9 @ rotation(12, random)).verdict == "nonlinear"
+    unit = audit(a, a / length @ rotation(12, random))  # an adapter brings mapped rows to unit length
+    assert unit.up_to is not None
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_a_signed_permutation_of_columns_of_very_different_spread_is_one(noise):
+    for seed in (1, 2):
+        random = np.random.default_rng(seed)
+        a = random.normal(size=(2000, 8)) * np.geomspace(1, 0.02, 8)
+        b = a[:, random.permutation(8)] * random.choice([-1, 1], 8)
+        b = b + noise * b.std(0) * random.normal(size=b.shape)
+        found = audit(a, b)
+        assert found.verdict == "signed permutation"
+        assert all(score.chance_high < 1 for score in found.ladder)
+
+
+def test_bending_before_a_linear_map_is_seen_with_few_rows():
+    random = np.random.default_rng(0)
+    x = random.normal(size=(480, 16))
+    b = (np.sqrt(0.95) * x + np.sqrt(0.05 / 6) * (x**3 - 3 * x)) @ rotation(16, random)
+    assert audit(x, b).verdict == "nonlinear"
+
+
 def test_half_of_the_directions():
     random = np.random.default_rng(1)
     a = random.normal(size=(2000, 10))

@@ -33,26 +33,43 @@ _FOLDS = 16
 def bending(seen: Seen, found: Alignment) -> tuple[Score, Tensor] | None:
     r"""What a nonlinear map explains, and by how much it beats the given one on the same held-out rows.
 
-    Two probes of what the map leaves: kernel ridge regression on the source (Gaussian kernel, median distance), and for
-    each column the square and the cube of its own prediction, which sees a bend behind a linear map in any dimension.
-    The one that is better on the rows fitted, by a split of them, is read.
+    Three probes of what the map leaves. Kernel ridge regression on the source (Gaussian kernel, median distance) is
+    fitted to at most 500 of the rows that the map was fitted on, and read on as many held-out rows. A cubic of each
+    column's own prediction, with the squared length of the prediction and its product with the column, sees a bend
+    behind a linear map and a change of length in any dimension. Squares and cubes of the columns of the source, by
+    ridge regression, see a bend before a linear map. These two have few coefficients, so they are fitted to all rows
+    but a half of the held-out ones, and read on that half, and the other way round. The probe that is best on the rows
+    fitted, by a split of them, is read. Where the target has unit length, the map's predictions are brought to it
+    first, as an `Adapter` does.
 
     Returns:
         The score up to `INVERTIBLE`, and the gain in R2 of each fold of held-out rows; None with too few rows.
     """
     apart = seen.apart()
-    fitted, held = (_spaced(apart[m[apart]], _ROWS // 2) for m in (~seen.held_out, seen.held_out))
+    fitted, held = (apart[m[apart]] for m in (~seen.held_out, seen.held_out))
     if len(fitted) < 20 or len(held) < 2 * _FOLDS:
         return None
     spread = seen.target[held].var(0)
     kept = ~constant(seen.target[held])
     scale = spread[kept].sqrt()
-    left = ((seen.target - found(seen.source))[:, kept] / scale, (found(seen.source))[:, kept] / scale)
-    half = len(fitted) // 2
-    probes = (_kernel, _cubic)
-    trial = [_error(p(seen.source, *left, fitted[:half], fitted[half:]), left[0][fitted[half:]]).mean() for p in probes]
-    best = probes[int(torch.stack(trial).argmin())]
-    after = _error(best(seen.source, *left, fitted, held), left[0][held])
+    guess = found(seen.source)
+    if has_unit_length(seen.target):  # what an adapter mends is no bend
+        guess = unit_length(guess)
+    left = ((seen.target - guess)[:, kept] / scale, guess[:, kept] / scale)
+    few, half = _spaced(fitted, _ROWS // 2), len(fitted) // 2
+    trials = [(_kernel, few[: len(few) // 2], few[len(few) // 2 :])]
+    trials += [(probe, fitted[:half], fitted[half:]) for probe in (_cubic, _additive)]
+    errors = [
+        _error(p(seen.source, *left, fit, read), left[0][read]).mean() / _size(left[0][read]) for p, fit, read in trials
+    ]
+    best = trials[int(torch.stack(errors).argmin())][0]
+    if best is _kernel:
+        held = _spaced(held, _ROWS // 2)
+        after = _error(_kernel(seen.source, *left, few, held), left[0][held])
+    else:
+        one, other = held.chunk(2)
+        cuts = ((torch.cat([fitted, other]), one), (torch.cat([fitted, one]), other))
+        after = torch.cat([_error(best(seen.source, *left, fit, read), left[0][read]) for fit, read in cuts])
     before = _error(torch.zeros_like(left[0][held]), left[0][held])
     gain = torch.stack([g.mean() for g in (before - after).chunk(_FOLDS)])
     losses = torch.stack([e.mean() for e in after.chunk(_FOLDS)])
@@ -83,6 +100,10 @@ def _error(guess: Tensor, truth: Tensor) -> Tensor:
     return (truth - guess).square().mean(-1)
 
 
+def _size(left: Tensor) -> Tensor:
+    return left.square().mean()
+
+
 def _kernel(source: Tensor, left: Tensor, guess: Tensor, fit: Tensor, read: Tensor) -> Tensor:
     """Kernel ridge regression of what is left; the penalty is the best of three by leave-one-out error."""
     x = (source - source[fit].mean(0)) / torch.where(constant(source[fit]), math.inf, source[fit].std(0))
@@ -103,17 +124,32 @@ def _kernel(source: Tensor, left: Tensor, guess: Tensor, fit: Tensor, read: Tens
 
 
 def _cubic(source: Tensor, left: Tensor, guess: Tensor, fit: Tensor, read: Tensor) -> Tensor:
-    """Column by column, what is left as a cubic in the column's own prediction."""
+    """Column by column, what is left as a cubic in the column's own prediction and the squared length of all."""
     centre, spread = guess[fit].mean(0), guess[fit].std(0).clamp_min(1e-12)
+    length = guess.square().sum(-1)
+    length = (length - length[fit].mean()) / length[fit].std().clamp_min(1e-12)
 
     def features(rows: Tensor) -> Tensor:
         x = ((guess[rows] - centre) / spread).clamp(-6, 6)
-        return torch.stack([torch.ones_like(x), x, x**2, x**3], -1).transpose(0, 1)  # (columns, rows, 4)
+        q = length[rows, None].clamp(-6, 6).expand_as(x)
+        return torch.stack([torch.ones_like(x), x, x**2, x**3, q, x * q], -1).transpose(0, 1)  # (columns, rows, 6)
 
     f = features(fit)
-    gram = f.mT @ f + 1e-6 * len(fit) * torch.eye(4, dtype=f.dtype)
+    gram = f.mT @ f + 1e-6 * len(fit) * torch.eye(6, dtype=f.dtype)
     weights = torch.linalg.solve(gram, f.mT @ left[fit].T[..., None])
     found: Tensor = (features(read) @ weights)[..., 0].T
+    return found
+
+
+def _additive(source: Tensor, left: Tensor, guess: Tensor, fit: Tensor, read: Tensor) -> Tensor:
+    """What is left by ridge regression on the squares and cubes of the columns of the source."""
+    x = (source - source[fit].mean(0)) / torch.where(constant(source[fit]), math.inf, source[fit].std(0))
+    x = x.clamp(-6, 6)
+    f = torch.cat([x**2 - 1, x**3 - 3 * x], 1)
+    f = torch.cat([torch.ones_like(f[:, :1]), f], 1)
+    gram = f[fit].T @ f[fit]
+    gram.diagonal().add_(0.1 * float(gram.diagonal().mean()))
+    found: Tensor = f[read] @ torch.linalg.solve(gram, f[fit].T @ left[fit])
     return found
 
 

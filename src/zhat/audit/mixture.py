@@ -6,6 +6,8 @@ r"""One store, two models: a share of the rows follows one map, the rest another
    residuals of all rows, u is their first principal direction, s are the whitened rows, and v is the first eigenvector
    of $\sum_i (y_i^2 - \overline{y^2})\, s_i s_i^T$ with $y_i = \langle u, r_i \rangle$: if $r_i = \pm D s_i$, it is
    the direction of $D^T u$.
+   Beside the columns of a row, its place in the file and the square of it are regressors, so that a drift is no part.
+   Where residuals of neighbouring rows are alike all the same, only rows that lie further apart are looked at.
 2. **A gap between two crowds.** Residuals of rows that were fitted are those of a fit without them. The logarithm of
    their size has one mode for one model with noise of any tails, and two where rows follow different maps. A valley is
    a window that holds fewer rows than some window of the same width below it and some window above it. With one mode,
@@ -27,8 +29,9 @@ from scipy import stats
 from torch import Tensor
 
 from zhat._checks import constant
+from zhat.audit.rows import LASTING, likeness_lasts
 from zhat.randomness import generator
-from zhat.results.audits import WHOLE
+from zhat.results.audits import HALF, WHOLE
 
 LEVEL = 1e-3 / 2  # there are two beginnings
 WIDTHS = (0.15, 0.3, 0.6, 1.2, 2.4)  # of windows, in natural logarithms of a residual
@@ -48,20 +51,30 @@ class Parts:
     """Rows of two kinds.
 
     Attributes:
-        rest: which rows are in the smaller part, `(m,)`.
+        looked: places of the rows that were looked at, `(l,)`: all, or some where neighbouring residuals are alike.
+        rest: which of them are in the smaller part, `(l,)`.
         p: how probable such a valley is where there is one kind of rows, corrected for the search.
     """
 
+    looked: Tensor
     rest: Tensor
     p: float
 
 
-def parts(source: Tensor, target: Tensor) -> Parts | None:
+def share_of(rest: Tensor) -> tuple[float, float, float]:
+    """The share of these rows with Wilson's 95% interval."""
+    count, m = int(rest.sum()), len(rest)
+    ends = stats.binomtest(count, m).proportion_ci(method="wilson")
+    return count / m, float(ends.low), float(ends.high)
+
+
+def parts(source: Tensor, target: Tensor, index: Tensor | None = None) -> Parts | None:
     """The two kinds of rows, or None where there is one kind, or where rows are too few to say.
 
     Args:
-        source: rows to map from, independent of each other, `(m, k)`.
+        source: rows to map from, `(m, k)`.
         target: the same rows to map to, `(m, d)`.
+        index: where the rows lie in their files, in ascending order, `(m,)`; one after the other if not given.
     """
     s, t = _standardised(source), _standardised(target)
     m, k = s.shape
@@ -69,17 +82,26 @@ def parts(source: Tensor, target: Tensor) -> Parts | None:
         t = t @ torch.linalg.qr(torch.randn(t.shape[1], _COLUMNS, dtype=t.dtype, generator=generator(0, "parts"))).Q
     if m < max(FEWEST, _FOR_EACH * (k + 1)) or not k or not t.shape[1]:
         return None
-    s = torch.cat([s, torch.ones(m, 1, dtype=s.dtype)], 1)
+    when = torch.linspace(-1, 1, m, dtype=s.dtype) if index is None else _standardised(index[:, None].to(s))[:, 0]
+    s = torch.cat([s, when[:, None], when[:, None] ** 2, torch.ones(m, 1, dtype=s.dtype)], 1)  # a drift is no part
     first = _left(s, t, torch.ones(m, dtype=torch.bool))
+    looked = torch.arange(m)
+    lasting = likeness_lasts(first.numpy())
+    if lasting > LASTING:
+        looked = looked[:: math.ceil(2 * lasting)]
+        if len(looked) < max(FEWEST, _FOR_EACH * s.shape[1]):
+            return None
+        s, t, first, source, target = s[looked], t[looked], first[looked], source[looked], target[looked]
     found = _concentrated(s, t, first.square().sum(-1))
     if found is None and k <= _SPECTRAL and float(first.square().mean()) > 1 - WHOLE:
-        found = _concentrated(s, t, _even(s[:, :-1], first))
-    if found is None or not _differs(s, t, found.rest):
+        found = _concentrated(s, t, _even(s[:, :k], first))
+    if found is None or not _differs(s, t, found[0]):
         return None
-    return found if _mingled(source, found.rest) or _mingled(target, found.rest) else None
+    rest = _assigned(s, t, found[0])
+    return Parts(looked, rest, found[1]) if _mingled(source, rest) or _mingled(target, rest) else None
 
 
-def _concentrated(s: Tensor, t: Tensor, begin: Tensor) -> Parts | None:
+def _concentrated(s: Tensor, t: Tensor, begin: Tensor) -> tuple[Tensor, float] | None:
     """Two kinds of rows, if there are, from a fit to the half of the rows that are smallest at the beginning."""
     m = len(s)
     kept = _smallest(begin, m // 2 + 1)
@@ -95,7 +117,7 @@ def _concentrated(s: Tensor, t: Tensor, begin: Tensor) -> Parts | None:
         if valley is None:
             break
         near = x <= valley[0]
-        found = Parts(~near if int(near.sum()) * 2 >= m else near, valley[1])
+        found = (~near if int(near.sum()) * 2 >= m else near, valley[1])
         sizes = _left(s, t, near).square().sum(-1)
     return found
 
@@ -171,6 +193,23 @@ def _differs(s: Tensor, t: Tensor, rest: Tensor) -> bool:
         return False
     by_own = 1 - float(_left(s, t, rest)[rest].square().sum()) / max(spread, 1e-300)
     return by_own >= by_others + _GAIN
+
+
+def _assigned(s: Tensor, t: Tensor, rest: Tensor) -> Tensor:
+    """Each row with the map that leaves less of it, where the smaller part has rows enough for a map of its own.
+
+    A cut in the residuals of one map puts more rows on one side than on the other by mistake where the crowds overlap.
+    """
+    for _ in range(_STEPS):
+        if min(int(rest.sum()), int((~rest).sum())) < _FOR_EACH * s.shape[1]:
+            break
+        by_others, by_own = (_left(s, t, mine).square().sum(-1) for mine in (~rest, rest))
+        if float(by_own[rest].mean()) > (1 - HALF) * float(t[rest].var(0).sum()):
+            break  # these rows follow no map of their own, or weakly
+        rest, before = by_own < by_others, rest
+        if bool((rest == before).all()):
+            break
+    return rest if int(rest.sum()) * 2 <= len(rest) else ~rest
 
 
 def _mingled(rows: Tensor, rest: Tensor) -> bool:

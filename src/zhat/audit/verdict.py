@@ -36,7 +36,7 @@ from zhat._checks import constant
 from zhat.audit import beyond, oddities
 from zhat.audit.adapter import Adapter
 from zhat.audit.ladder import Step, loss, steps
-from zhat.audit.mixture import parts
+from zhat.audit.mixture import parts, share_of
 from zhat.audit.rows import Seen, look
 from zhat.equivalence import AFFINE, IDENTITY, Equivalence
 from zhat.errors import BadInput, RunFailed, TooFewRows
@@ -61,12 +61,13 @@ _GROUPS = 32  # of columns, in the map of residuals
 
 @dataclass(frozen=True)
 class Found:
-    """A verdict before it is dressed: what, in which class, why, and rows needed."""
+    """A verdict before it is dressed: what, in which class, why, rows needed, and what else is to be said."""
 
     verdict: str
     up_to: Equivalence | None
     because: str
     rows_needed: int | None = None
+    remark: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +133,7 @@ class Examined:
         return next(s.found for s in self.steps if s.up_to is score.up_to)
 
 
-def audit(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0) -> AuditResult:
+def audit(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0, among: int = 1) -> AuditResult:
     """Say up to which class of maps `b` is `a`, or that nothing can be said.
 
     Args:
@@ -141,19 +142,21 @@ def audit(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int 
         key: which array, for files that hold several.
         ids: joins rows of different order: the name of a key or column in both, or a pair (ids of a, ids of b).
         seed: of the sample and the chance level.
+        among: how many pairs are searched for a relation, this one among them; the levels at which a relation is
+            believed are divided by it (Bonferroni).
 
     Example:
         >>> x = torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
         >>> audit(x, x[:, [2, 0, 1]]).verdict
         'permutation'
     """
-    return examine(a, b, key=key, ids=ids, seed=seed).result
+    return examine(a, b, key=key, ids=ids, seed=seed, among=among).result
 
 
-def examine(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0) -> Examined:
+def examine(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0, among: int = 1) -> Examined:
     """The audit with its maps, for an adapter or recall; the arguments are those of `audit`."""
     source, target = opened((a, b), key, ids)
-    return examined(look(source, target, seed=seed), source, target, seed)
+    return examined(look(source, target, seed=seed), source, target, seed, among=among)
 
 
 def opened(sources: Sequence[Any], key: str | None, ids: Any) -> tuple[Embeddings, ...]:
@@ -175,7 +178,9 @@ def opened(sources: Sequence[Any], key: str | None, ids: Any) -> tuple[Embedding
     return found
 
 
-def examined(seen: Seen, source: Embeddings, target: Embeddings, seed: int, *, look_for_parts: bool = True) -> Examined:
+def examined(
+    seen: Seen, source: Embeddings, target: Embeddings, seed: int, *, look_for_parts: bool = True, among: int = 1
+) -> Examined:
     """The audit of what a pass over two files has kept.
 
     Args:
@@ -184,6 +189,7 @@ def examined(seen: Seen, source: Embeddings, target: Embeddings, seed: int, *, l
         target: the other one.
         seed: of the chance level.
         look_for_parts: whether to look for two kinds of rows.
+        among: how many pairs are searched for a relation.
     """
     whole = reduce(add, seen.read, seen.fit)
     collapsed = _still(source, target, whole)
@@ -194,15 +200,16 @@ def examined(seen: Seen, source: Embeddings, target: Embeddings, seed: int, *, l
     elif _still(source, target, seen.fit) or _still(source, target, reduce(add, seen.read)):
         found = Found("cannot tell", None, f"there are only {seen.distinct} different rows")
     else:
-        climbed = steps(seen.fit, seen.read, effective=seen.effective, seed=seed)
-        found, seen_beyond = _decide(seen, climbed, seed)
+        climbed = steps(seen.fit, seen.read, effective=seen.effective, seed=seed, among=among)
+        found, seen_beyond = _decide(seen, climbed, seed, among)
     result = _dressed(found, seen, climbed, seen_beyond, source, target, whole, seed)
     if not look_for_parts or not climbed or seen.same:
         return Examined(result, seen, climbed)
-    places = seen.apart()
-    apart = parts(seen.source[places], seen.target[places])
+    places = seen.fresh()
+    apart = parts(seen.source[places], seen.target[places], seen.index[places])
     if apart is None:
         return Examined(result, seen, climbed)
+    places = places[apart.looked]
     kinds = tuple(_alone(seen, places[mine], source, target, seed) for mine in (~apart.rest, apart.rest))
     mixed = _mixture(seen, places, apart.rest, source, kinds)
     found = Found("mixed", None, mixed.sentence)
@@ -217,14 +224,13 @@ def _alone(seen: Seen, rows: Tensor, source: Embeddings, target: Embeddings, see
 
 
 def _mixture(seen: Seen, places: Tensor, rest: Tensor, source: Embeddings, kinds: tuple[Examined, ...]) -> Mixture:
-    count, m = int(rest.sum()), len(rest)
-    ends = stats.binomtest(count, m).proportion_ci(method="wilson")
+    share, low, high = share_of(rest)
     first, second = (e.result for e in kinds)
     return Mixture(
-        share=count / m,
-        low=float(ends.low),
-        high=float(ends.high),
-        n=m,
+        share=share,
+        low=low,
+        high=high,
+        n=len(rest),
         rows=tuple(_name(source, int(seen.index[place])) for place in places[rest].tolist()),
         verdicts=(first.verdict, second.verdict),
         explained=(first.explained, second.explained),
@@ -258,23 +264,23 @@ def _collapsed(names: list[str], same: bool) -> Found:
     return Found("cannot tell", None, f"every row of {' and of '.join(names)} is the same")
 
 
-def _decide(seen: Seen, climbed: tuple[Step, ...], seed: int) -> tuple[Found, tuple[Score, ...]]:
-    loosest = climbed[-1]
+def _decide(seen: Seen, climbed: tuple[Step, ...], seed: int, among: int) -> tuple[Found, tuple[Score, ...]]:
+    loosest, level = climbed[-1], 1 - (1 - RELATED) / among
     if seen.same:
         return Found("identity", IDENTITY, "the same numbers in every row"), ()
-    candidates = [s for s in climbed if _related(s) and not any(_refutes(t, s) for t in climbed)]
+    candidates = [s for s in climbed if _related(s, level) and not any(_refutes(t, s) for t in climbed)]
     probe = beyond.bending(seen, loosest.found) if loosest.enough else None
     near = beyond.neighbours(seen, seed=seed)
     shown = tuple(s for s in (probe[0] if probe else None, near) if s is not None)
     if not candidates:
-        return _nothing_linear(seen, climbed, probe, near), shown
+        return _nothing_linear(seen, climbed, probe, near, level), shown
     best = candidates[0]
     left = float(best.losses.mean())
     unsure = [t for t in climbed if (t.up_to > best.up_to or t is best) and not t.enough]
     if unsure and left > NOTHING_LEFT:
         because = f"{seen.effective:,} rows show a relation, but cannot tell whether it is up to {best.up_to} or looser"
         return Found("cannot tell", None, because, max(t.needed for t in unsure)), shown
-    if probe is not None and left > BEND and student(probe[1], RELATED)[0] > BEND:
+    if probe is not None and left > BEND and student(probe[1], level)[0] > BEND:
         return _bent(loosest, probe[0]), shown
     share = f"it explains {_percent(best.score.value)} of the variance on held-out rows"
     if strength(best.score.value) == "weak":
@@ -283,13 +289,19 @@ def _decide(seen: Seen, climbed: tuple[Step, ...], seed: int) -> tuple[Found, tu
         )
     elif best.up_to is IDENTITY:
         share = f"the same numbers explain {_percent(best.score.value)} of the variance on held-out rows"
-    return Found(best.up_to.value, best.up_to, share), shown
+    remark = ""
+    if probe is not None and left > NOTHING_LEFT and student(probe[1], level)[0] > 0.1 * min(left, BEND):
+        remark = (
+            f"the relation bends slightly: a nonlinear probe explains a further {_percent(float(probe[1].mean()))} of "
+            f"the variance; it is called nonlinear where more than {_percent(BEND)} is certain"
+        )
+    return Found(best.up_to.value, best.up_to, share, remark=remark), shown
 
 
-def _related(step: Step) -> bool:
+def _related(step: Step, level: float) -> bool:
     """Whether the held-out R2 is above 0 and above chance beyond doubt."""
     chance = step.score.chance_high if step.score.chance_high is not None else 0.0
-    return 1 - student(step.ratios, RELATED)[1] > max(0.0, chance)
+    return 1 - student(step.ratios, level)[1] > max(0.0, chance)
 
 
 def _refutes(looser: Step, tight: Step) -> bool:
@@ -307,24 +319,24 @@ def _refutes(looser: Step, tight: Step) -> bool:
 
 
 def _nothing_linear(
-    seen: Seen, climbed: tuple[Step, ...], probe: tuple[Score, Tensor] | None, near: Score | None
+    seen: Seen, climbed: tuple[Step, ...], probe: tuple[Score, Tensor] | None, near: Score | None, level: float
 ) -> Found:
     loosest = climbed[-1]
-    shared = near is not None and near.chance_high is not None and _low(near) > near.chance_high
+    shared = near is not None and near.chance_high is not None and _low(near, level) > near.chance_high
     if not loosest.enough:
         because = (
             f"{seen.effective:,} rows are too few for maps from {loosest.found.matrix.shape[1]} to "
             f"{loosest.found.matrix.shape[0]} dimensions" + (", though neighbours agree" if shared else "")
         )
         return Found("cannot tell", None, because, loosest.needed)
-    at_most = max(0.0, 1 - student(loosest.ratios, RELATED)[0])
+    at_most = max(0.0, 1 - student(loosest.ratios, level)[0])
     if loosest.wildest > WILD:
         because = (
             f"one of {len(seen.read)} folds holds {_percent(loosest.wildest)} of a column's variance, so a few rows "
             "decide"
         )
         return Found("cannot tell", None, because)
-    if probe is not None and student(probe[1], RELATED)[0] > 0 and (probe[0].low or 0) > 0:
+    if probe is not None and student(probe[1], level)[0] > 0 and (probe[0].low or 0) > 0:
         return _bent(loosest, probe[0])
     if shared:
         assert near is not None
@@ -336,9 +348,10 @@ def _nothing_linear(
     return Found("unrelated", None, because)
 
 
-def _low(near: Score) -> float:
-    """The end of the interval at the level of a relation, from the 95% one."""
-    return near.value - 2 * (near.value - (near.low if near.low is not None else near.value))
+def _low(near: Score, level: float) -> float:
+    """The end of the interval at the level of a relation, from the 95% one; twice as far for one pair."""
+    reach = 2 * float(stats.norm.isf((1 - level) / 2) / stats.norm.isf((1 - RELATED) / 2))
+    return near.value - reach * (near.value - (near.low if near.low is not None else near.value))
 
 
 def _bent(affine: Step, probe: Score) -> Found:
@@ -410,7 +423,10 @@ def _dressed(
         worst=_worst(seen, step.found, source) if step is not None else (),
         drift_mean=drift_mean,
         drift_covariance=drift_covariance,
-        notes=oddities.notes(seen, source, target, rank_source, rank_target, whole),
+        notes=(
+            *oddities.notes(seen, source, target, rank_source, rank_target, whole),
+            *([found.remark] if found.remark else []),
+        ),
         provenance={**stamp(seed), "precision": f"{source.precision}, {target.precision}"},
         residuals=_residuals(seen, step.found) if step is not None else (),
         recall=beyond.recalls(seen, step.found) if step is not None else (),

@@ -27,11 +27,14 @@ def audit(
     ] = None,
     model: Annotated[
         list[Path] | None,
-        typer.Option(help="Instead of inputs, twice: a Hugging Face folder with safetensors weights."),
+        typer.Option(help="Instead of inputs, twice: a Hugging Face folder, or hf:ORG/NAME from the local cache."),
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="What both models are shown: .npy of tokens or images, .txt of texts.")
     ] = None,
+    every_layer: Annotated[
+        bool, typer.Option("--every-layer", help="Each layer of the first model with each of the second.")
+    ] = False,
     key: Annotated[str | None, typer.Option(help="Which array, for files that hold several.")] = None,
     ids: Annotated[
         list[str] | None,
@@ -85,7 +88,7 @@ def audit(
         asked = _gate(gate, require, min_, baseline)
         if asked is not None and asked.min_recall is not None:
             raise BadInput("min_recall is asked of embeddings, not of the layers of models.")
-        if not _tell(room.audit_models(model[0], model[1], data, seed=seed), asked, report, json):
+        if not _tell(room.audit_models(model[0], model[1], data, every=every_layer, seed=seed), asked, report, json):
             raise typer.Exit(1)
         return
     if len(inputs) < 2:
@@ -190,12 +193,15 @@ def _show_audits(result: Any, console: Console) -> None:
         table = Table()
         for name in ("layer", "verdict", "R²", "95% interval"):
             table.add_column(name, justify="left" if name in ("layer", "verdict") else "right")
-        for (a, b), audit in zip(result.layers, result.audits, strict=True):
+        for place in result.best:
+            (a, b), audit = result.layers[place], result.audits[place]
             score = audit.score
             ends = "" if score is None or score.low is None else escape(f"[{score.low:.4f}, {score.high:.4f}]")
             value = "" if score is None else f"{score.value:.4f}"
             table.add_row(escape(a if a == b else f"{a} → {b}"), audit.verdict, value, ends)
         console.print(table)
+    if not isinstance(result, AuditMatrix) and len(result.best) < len(result.audits):
+        console.print(f"Of {len(result.audits)} pairs, the best one for each layer of {result.a}.", style="dim")
     console.print(
         f"{result.audits[0].n:,} rows. R² of the class found on held-out rows; of affine maps where the\n"
         "verdict is nonlinear.",
@@ -229,7 +235,8 @@ def _show_audit(result: Any, console: Console) -> None:
             )
         console.print(table)
         console.print(
-            f"R² on {shown[0].n:,} held-out rows of {result.n:,}. Chance: rows paired at random.\n* the verdict.",
+            f"R² on {shown[0].n:,} held-out rows of {result.n:,}. Chance: rows paired at random."
+            + ("" if result.up_to is None else "\n* the verdict."),
             style="dim",
             highlight=False,
         )

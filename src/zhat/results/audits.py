@@ -299,10 +299,20 @@ class LayerAudit:
     gate: Gated | None = None
 
     @property
+    def best(self) -> tuple[int, ...]:
+        """For each layer of a, the place of the pair whose map explains most; all pairs where layers are paired."""
+        found: dict[str, int] = {}
+        for place, ((name, _), audit) in enumerate(zip(self.layers, self.audits, strict=True)):
+            if name not in found or (audit.explained or 0) > (self.audits[found[name]].explained or 0):
+                found[name] = place
+        return tuple(found.values())
+
+    @property
     def sentence(self) -> str:
         """How many layers have which verdict."""
         found = [audit.verdict for audit in self.audits]
-        return f"{len(found)} layers of {self.a} and {self.b} on {self.data}: {_counted(found)}."
+        what = "layers" if len(self.best) == len(found) else "pairs of layers"
+        return f"{len(found)} {what} of {self.a} and {self.b} on {self.data}: {_counted(found)}."
 
     def __str__(self) -> str:
         return "\n".join([self.sentence, *(a.sentence for a in self.audits)])
