@@ -461,10 +461,10 @@ def audited(tmp_path, noise=0.05):
 
 def test_audit_says_the_verdict_first_within_80_columns(tmp_path):
     old, new, _ = audited(tmp_path)
-    shown = zhat("audit", old, new, "--recall", "5", "--report", str(tmp_path / "page.html"))
+    shown = zhat("audit", old, new, "--recall", "5", "--metric", "cosine", "--report", str(tmp_path / "page.html"))
     assert shown.exit_code == 0, shown.output
     assert shown.output.startswith("new.npy is old.npy up to an orthogonal map")
-    for word in ("similarity", "recall@5", "directions  4 of 4 agree", "condition number"):
+    for word in ("similarity", "recall@5 by cosine", "directions  4 of 4 agree", "condition number"):
         assert word in shown.output
     assert max(len(line.rstrip()) for line in shown.stdout.splitlines()) <= 80
     assert (tmp_path / "page.html").exists()
@@ -486,6 +486,12 @@ def test_a_gate_fails_with_one_line_and_exit_code_1(tmp_path):
     failed = zhat("audit", old, other, "--require", "affine")
     assert failed.exit_code == 1
     assert failed.stderr == "gate failed: required affine, found unrelated\n"
+    random = np.random.default_rng(1)
+    np.save(tmp_path / "faint.npy", np.load(old) + 3 * random.normal(size=(600, 4)))
+    faint = zhat("audit", old, str(tmp_path / "faint.npy"), "--require", "affine")
+    assert faint.exit_code == 1
+    assert "weakly related" in faint.stdout
+    assert "R2 must be at least 0.95 (the default), is 0." in faint.stderr
     gate = tmp_path / "gate.toml"
     gate.write_text('require = "permutation"\nmin_recall = 0.1\n')
     assert "required permutation, found orthogonal" in zhat("audit", old, new, "--gate", str(gate)).stderr
@@ -498,11 +504,29 @@ def test_a_failing_gate_keeps_the_adapter_or_says_why_there_is_none(tmp_path):
     failed = zhat("audit", old, new, "--require", "identity", "--adapter", str(kept))
     assert failed.exit_code == 1
     assert "gate failed" in failed.stderr
+    assert f"Adapter: {kept}, written although the gate failed" in failed.stderr
     assert kept.exists()
     failed = zhat("audit", old, other, "--require", "affine", "--adapter", str(none))
     assert failed.exit_code == 1
     assert "no map to keep" in failed.stderr
     assert not none.exists()
+
+
+def test_json_holds_the_gate_and_is_the_baseline_of_the_next_audit(tmp_path):
+    old, new, other = audited(tmp_path)
+    before = zhat("audit", old, new, "--json", "--require", "affine")
+    assert before.exit_code == 0
+    gate = from_json(before.stdout).gate
+    assert gate.passed
+    assert [c.name for c in gate.conditions] == ["require", "min"]
+    assert gate.line == before.stderr.strip()
+    (tmp_path / "audit.json").write_text(before.stdout)
+    assert zhat("audit", old, new, "--baseline", str(tmp_path / "audit.json")).exit_code == 0
+    worse = zhat("audit", old, other, "--baseline", str(tmp_path / "audit.json"), "--json")
+    assert worse.exit_code == 1
+    assert "R2 up to orthogonal was 0.99" in worse.stderr
+    assert not from_json(worse.stdout).gate.passed
+    assert zhat("audit", old, new, "--baseline", str(tmp_path / "none.json")).exit_code == 2
 
 
 def test_adapt_carries_rows_over(tmp_path):
@@ -513,6 +537,24 @@ def test_adapt_carries_rows_over(tmp_path):
     assert np.allclose(np.load(out), np.load(new), atol=1e-8)
     assert zhat("audit", old, other, "--adapter", str(tmp_path / "none.safetensors")).exit_code == 1
     assert not (tmp_path / "none.safetensors").exists()
+
+
+def test_two_models_in_one_store_are_said_and_each_part_gets_its_adapter(tmp_path):
+    from benchmarks.two_models import planted
+
+    store, fresh, rest = planted(1, 2000, 6, 0.25, "map", 0.05, 0.0)
+    np.save(tmp_path / "store.npy", store)
+    np.save(tmp_path / "fresh.npy", fresh)
+    words = ("audit", str(tmp_path / "store.npy"), str(tmp_path / "fresh.npy"))
+    shown = zhat(*words, "--adapter", str(tmp_path / "map.safetensors"), "--report", str(tmp_path / "page.html"))
+    assert shown.exit_code == 0, shown.output
+    assert "store.npy and fresh.npy hold two kinds of rows" in shown.stdout.replace("\n", " ")
+    assert "other rows  of 2,000 sampled: " in shown.stdout
+    assert "Two kinds of rows" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    for name, mine in (("map", ~rest), ("map-rest", rest)):
+        out = str(tmp_path / f"{name}.npy")
+        assert zhat("adapt", str(tmp_path / f"{name}.safetensors"), words[1], "-o", out).exit_code == 0
+        assert np.square(np.load(out) - fresh)[mine].mean() < 0.01 * fresh.var()
 
 
 def test_audit_joins_rows_by_ids(tmp_path):
@@ -533,6 +575,7 @@ def test_audit_joins_rows_by_ids(tmp_path):
         ("audit", "OLD", "missing.npy"),
         ("audit", "OLD", "NEW", "--require", "rotated"),
         ("audit", "OLD", "NEW", "--gate", "missing.toml"),
+        ("audit", "OLD", "NEW", "--metric", "euclid"),
         ("audit", "OLD", "NEW", "--ids", "id"),
         ("adapt", "missing.safetensors", "OLD", "-o", "out.npy"),
     ],

@@ -8,7 +8,7 @@ import pytest
 
 from tests.audit.test_verdict import rotation
 from zhat.audit import Gate, audit, audit_all, embeddings, rows
-from zhat.equivalence import AFFINE
+from zhat.equivalence import AFFINE, LINEAR
 from zhat.errors import BadInput
 from zhat.results import from_json, to_json
 
@@ -39,11 +39,12 @@ def test_every_ordered_pair_gets_the_verdict_it_gets_alone():
 
 def test_a_map_that_loses_directions_shows_in_one_order_only():
     there, back = MATRIX[0, 2], MATRIX[2, 0]
-    assert there.verdict == back.verdict == "linear"
+    assert (there.verdict, back.verdict) == ("linear", "partly linear")
+    assert there.up_to is back.up_to is LINEAR
     assert there.score.value > 0.999
     assert back.score.value < 0.8
     assert MATRIX[0, 3].verdict == "unrelated"
-    assert MATRIX.sentence == "6 pairs of 4 inputs: 1 orthogonal, 2 linear, 3 unrelated; 2 only in part."
+    assert MATRIX.sentence == "6 pairs of 4 inputs: 1 orthogonal, 2 partly linear, 3 unrelated."
     with pytest.raises(BadInput, match="two different numbers below 4"):
         MATRIX[1, 1]
 
@@ -115,8 +116,13 @@ def test_files_of_one_name_get_a_letter(tmp_path):
 def test_a_gate_asks_every_ordered_pair():
     passed, line = Gate(require=AFFINE)(MATRIX)
     assert not passed
-    assert line.startswith("gate failed: 6 of 12 ordered pairs | a to d: required affine, found unrelated | ")
-    assert line.endswith(" | and 3 more")
+    assert line.startswith("gate failed: 8 of 12 ordered pairs | a to d: required affine, found unrelated | ")
+    assert line.endswith(" | and 5 more")
     related = audit_all(SEVERAL[:3])
-    assert Gate(require=AFFINE)(related) == (True, "gate passed: all 6 ordered pairs")
+    assert Gate(require=AFFINE, min=0)(related) == (
+        True,
+        "gate passed: all 6 ordered pairs; asked: affine or tighter, R2 at least 0; not asked: the condition number, "
+        "recall, a baseline",
+    )
+    assert "c to a: R2 must be at least 0.95 (the default), is 0." in Gate(require=AFFINE)(related)[1]
     assert "c to a: R2 must be at least 0.9" in Gate(min=0.9)(related)[1]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from zhat.audit import Gate, audit_models
+from zhat.audit import Gate, audit, audit_models
 from zhat.audit.models import layers
 from zhat.equivalence import AFFINE
 from zhat.errors import BadInput
@@ -46,8 +46,46 @@ def test_models_of_different_depth_are_compared_at_the_same_depth():
     shallow = nn.Sequential(*(nn.Linear(6, 6) for _ in range(3)))
     found = audit_models(deep, shallow, torch.randn(100, 6))
     assert found.layers == (("0", "0"), ("1", "0"), ("2", "1"), ("3", "2"), ("4", "2"))
-    assert Gate(require=AFFINE)(found) == (True, "gate passed: all 5 layers")
+    passed, line = Gate(require=AFFINE)(found)
+    assert passed
+    assert line.startswith("gate passed: all 5 layers; asked: affine or tighter, R2 at least 0.95 (the default); not")
     assert "gate failed: 5 of 5 layers" in Gate(max_condition=0.5)(found)[1]
+
+
+def test_every_layer_is_compared_with_every_layer_at_a_corrected_level():
+    x = torch.randn(300, 6, generator=torch.Generator().manual_seed(0))
+    first = network(0)
+    found = audit_models(first, first, x, every=True)
+    assert len(found.audits) == 9
+    assert [found.layers[place] for place in found.best] == [("0", "0"), ("1", "1"), ("2", "2")]
+    assert found.sentence.startswith("9 pairs of layers of")
+    alone = audit_models(first, first, x)
+    assert [a.verdict for a in alone.audits] == [found.audits[i].verdict for i in found.best]
+    for one, among in zip(alone.audits, (found.audits[i] for i in found.best), strict=True):
+        assert among.ladder[AFFINE].value == one.ladder[AFFINE].value
+        assert among.ladder[AFFINE].chance_high > one.ladder[AFFINE].chance_high
+    assert found.provenance["levels divided by"] == 9
+
+
+def test_the_best_of_many_pairs_of_noise_is_not_related():
+    random = np.random.default_rng(0)
+    found = [audit(*random.normal(size=(2, 120, 3)), among=60).verdict for _ in range(20)]
+    assert set(found) == {"unrelated"}
+
+
+@needs_transformers
+def test_a_name_of_the_cache_is_read_and_nothing_is_downloaded(tmp_path, monkeypatch):
+    import huggingface_hub.constants as constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    snapshot = tmp_path / "models--some--model"
+    (snapshot / "refs").mkdir(parents=True)
+    (snapshot / "refs" / "main").write_text("0" * 40)
+    saved(snapshot / "snapshots", "gpt2", "0" * 40)
+    tokens = np.random.default_rng(0).integers(0, 50, (60, 5))
+    assert set(layers("hf:some/model", tokens)) == {"input", "block 1", "block 2"}
+    with pytest.raises(BadInput, match="there is no model 'some/other' on this machine"):
+        layers("hf:some/other", tokens)
 
 
 def test_convolutions_are_averaged_over_pixels():

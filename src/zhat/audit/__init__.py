@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from zhat.audit.adapter import Adapter, adapt, read_adapter
-from zhat.audit.gate import Gate, read_gate
+from zhat.audit.gate import Gate, read_baseline, read_gate
 from zhat.audit.matrix import audit_all, examine_all, gathered
 from zhat.audit.models import audit_models
 from zhat.audit.verdict import Examined, audit, examine
@@ -31,6 +31,7 @@ __all__ = [
     "read_adapter",
     "Gate",
     "read_gate",
+    "read_baseline",
     "decode",
 ]
 

@@ -14,14 +14,15 @@ from torch import Tensor
 from zhat import _checks
 from zhat._files import write_whole
 from zhat._version import __version__
+from zhat.audit.beyond import unit_length
 from zhat.equivalence import Equivalence
 from zhat.errors import BadInput
 from zhat.files import embeddings
 from zhat.files.reading import read_bytes
 from zhat.files.sealed import sealed, unsealed
 
-_FORMAT = "zhat adapter 2"
-_WITHOUT_CHECKSUM = "zhat adapter 1"  # of earlier versions
+_FORMAT = "zhat adapter 2"  # with a checksum; whether rows are to be normalised behind the map is said
+_WITHOUT_CHECKSUM = "zhat adapter 1"  # of earlier versions, which normalised nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,9 @@ class Adapter:
         a: name of the source.
         b: name of the target.
         rows: fitted on.
+        normalise: whether the new embeddings have unit length, so that mapped ones are brought to it as well; `r2` and
+            `error` are those of the map before that.
+        normalise_back: the same of the old embeddings and the way back.
     """
 
     matrix: Tensor
@@ -51,16 +55,20 @@ class Adapter:
     a: str
     b: str
     rows: int
+    normalise: bool = False
+    normalise_back: bool = False
 
     def __call__(self, source: Tensor) -> Tensor:
         """Old embeddings in the new space, `(n, k) -> (n, d)`."""
-        return (source.double() - self.centre) @ self.matrix.T + self.offset
+        found = (source.double() - self.centre) @ self.matrix.T + self.offset
+        return unit_length(found) if self.normalise else found
 
     def back(self, target: Tensor) -> Tensor:
         """New embeddings in the old space, `(n, d) -> (n, k)`."""
         if self.inverse is None:
             raise BadInput(f"the map from {self.a} to {self.b} loses directions, so there is no way back.")
-        return (target.double() - self.offset) @ self.inverse.T + self.centre
+        found = (target.double() - self.offset) @ self.inverse.T + self.centre
+        return unit_length(found) if self.normalise_back else found
 
     def write(self, path: Path | str) -> Path:
         """Keep the adapter as a safetensors file, whole or not at all."""
@@ -74,6 +82,7 @@ class Adapter:
             "numbers": json.dumps({"r2": self.r2, "error": self.error, "rows": self.rows}),
             "a": self.a,
             "b": self.b,
+            "normalise": json.dumps([self.normalise, self.normalise_back]),
         }
         held = {name: t.detach().cpu().double().contiguous() for name, t in tensors.items()}
         return write_whole(path, sealed(held, about))
@@ -99,6 +108,9 @@ def read_adapter(path: Path | str) -> Adapter:
         if not all(t.is_floating_point() and bool(torch.isfinite(t).all()) for t in tensors.values()):
             raise ValueError("it holds values that are not finite")
         numbers = json.loads(about["numbers"])
+        normalise = json.loads(about.get("normalise", "[false, false]"))
+        if not isinstance(normalise, list) or [type(one) for one in normalise] != [bool, bool]:
+            raise ValueError(f"whether rows are normalised must be two booleans, but it is {normalise!r}")
         return Adapter(
             matrix.double(),
             centre.double(),
@@ -110,6 +122,7 @@ def read_adapter(path: Path | str) -> Adapter:
             about["a"],
             about["b"],
             _checks.count(numbers["rows"], "rows"),
+            *normalise,
         )
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(

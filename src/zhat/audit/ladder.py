@@ -14,6 +14,7 @@ from functools import reduce
 from operator import add
 
 import torch
+from scipy import stats
 from torch import Tensor
 
 from zhat.equivalence import AFFINE, Equivalence
@@ -49,7 +50,7 @@ class Step:
     wildest: float
 
 
-def steps(fit: Moments, read: Sequence[Moments], *, effective: int, seed: int) -> tuple[Step, ...]:
+def steps(fit: Moments, read: Sequence[Moments], *, effective: int, seed: int, among: int = 1) -> tuple[Step, ...]:
     """Every class that can be fitted, tightest first; where dimensions differ, only linear and affine maps.
 
     Args:
@@ -57,13 +58,14 @@ def steps(fit: Moments, read: Sequence[Moments], *, effective: int, seed: int) -
         read: moments of the folds to read on.
         effective: rows that count.
         seed: of the chance level.
+        among: pairs that are searched for a relation; the upper end of chance is that of the best of so many.
     """
     whole = reduce(add, read)
     d, k = whole.zh.shape
     classes = ALIGNABLE if d == k else ALIGNABLE[-2:]
     shuffles = 20 if d <= 32 else 5 if d <= 256 else 2
     chances = [(f, r) for f, r in unpaired((fit, whole), shuffles=shuffles, seed=seed)]
-    return tuple(_step(up_to, fit, read, whole, chances, effective) for up_to in classes)
+    return tuple(_step(up_to, fit, read, whole, chances, effective, among) for up_to in classes)
 
 
 def _step(
@@ -73,6 +75,7 @@ def _step(
     whole: Moments,
     chances: list[tuple[Moments, Moments]],
     effective: int,
+    among: int,
 ) -> Step:
     found = align(fit, up_to)
     by_column = torch.stack([loss(m, found, whole) for m in read])
@@ -96,7 +99,7 @@ def _step(
         low=1 - high if math.isfinite(high) else None,
         high=min(1.0, 1 - low) if math.isfinite(low) else None,
         chance=1 - float(by_chance.mean()),
-        chance_high=1 - float(by_chance.mean()) + 1.645 * deviation(by_chance),
+        chance_high=1 - _least(by_chance, among),
         n=whole.n,
         n_fit=fit.n,
         held_out=True,
@@ -104,6 +107,17 @@ def _step(
     )
     wildest = float((spread / spread.sum(0)).amax(0).mean())
     return Step(up_to, found, losses, linear, score, effective >= needed, needed, wildest)
+
+
+def _least(losses: Tensor, among: int) -> float:
+    """The 5% quantile of losses by chance, divided by the pairs searched; their logarithms are taken as normal.
+
+    Losses are positive, and those of permuted columns of very different spread range over powers of ten. A normal
+    distribution of the losses themselves would then reach below 0.
+    """
+    logarithms = losses.clamp_min(1e-300).log()
+    reach = float(stats.norm.isf(0.05 / among))
+    return math.exp(float(logarithms.mean()) - reach * deviation(logarithms))
 
 
 def loss(moments: Moments, found: Alignment, whole: Moments) -> Tensor:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from zhat.audit.verdict import audit
 from zhat.errors import BadInput
-from zhat.files import Embeddings, Rows, embeddings, read_model, read_npy, read_tokenizer
+from zhat.files import Embeddings, Rows, embeddings, local_folder, read_model, read_npy, read_tokenizer
 from zhat.files.reading import first_line, readable
 from zhat.results import LayerAudit
 from zhat.runs import stamp
@@ -27,35 +27,41 @@ BATCH = 32
 """Rows that go through a model at a time."""
 
 
-def audit_models(a: Any, b: Any, data: Any, *, seed: int = 0) -> LayerAudit:
-    """Audit the features of two models on the same data, layer by layer.
+def audit_models(a: Any, b: Any, data: Any, *, every: bool = False, seed: int = 0) -> LayerAudit:
+    """Audit the features of two models on the same data, layer by layer, or each layer with each.
 
     A row of features is a layer's output for a row of data, its mean over tokens (padding left out) or over pixels.
     Where the models have a different number of layers, each layer of a is compared with the one of b at the same depth.
 
     Args:
-        a: the model to map from: a Hugging Face folder, or an `nn.Module`.
+        a: the model to map from: a Hugging Face folder, `hf:ORG/NAME` for one in the local cache of Hugging Face, or an
+            `nn.Module`. Nothing is downloaded.
         b: the model to map to.
         data: what both are shown: an array or `.npy` file of token numbers `(rows, length)`, of images
             `(rows, channels, height, width)` or of inputs `(rows, …)` of a module; or for language models a `.txt` file
             with one text in each line, which each model cuts into tokens in its own way.
+        every: compare each layer of a with each layer of b. A relation is then believed at levels that are divided by
+            the number of pairs, because the best of many pairs looks related by chance.
         seed: of the sample and the chance level.
     """
     shown = Path(data).name if isinstance(data, str | Path) else "the data"
-    names = [Path(m).name if isinstance(m, str | Path) else type(m).__name__ for m in (a, b)]
+    names = [Path(str(m).removeprefix("hf:")).name if isinstance(m, str | Path) else type(m).__name__ for m in (a, b)]
     if names[0] == names[1]:
         names = [f"{names[0]} (A)", f"{names[1]} (B)"]
     found = [layers(model, data) for model in (a, b)]
-    pairs = _at_the_same_depth(*(list(each) for each in found))
+    first, second = (list(each) for each in found)
+    pairs = [(i, j) for i in first for j in second] if every else _at_the_same_depth(first, second)
     audits = tuple(
         audit(
             replace(found[0][i], name=f"{names[0]}, {i}"),
             replace(found[1][j], name=f"{names[1]}, {j}"),
             seed=seed,
+            among=len(pairs) if every else 1,
         )
         for i, j in pairs
     )
-    return LayerAudit(names[0], names[1], shown, tuple(pairs), audits, stamp(seed))
+    about = {**stamp(seed), "levels divided by": len(pairs)} if every else stamp(seed)
+    return LayerAudit(names[0], names[1], shown, tuple(pairs), audits, about)
 
 
 def _at_the_same_depth(a: list[str], b: list[str]) -> list[tuple[str, str]]:
@@ -67,10 +73,12 @@ def layers(model: Any, data: Any) -> dict[str, Embeddings]:
     """The features of every layer of one model, by name and in order, in unnamed temporary files.
 
     Args:
-        model: a Hugging Face folder, or an `nn.Module`.
+        model: a Hugging Face folder, `hf:ORG/NAME`, or an `nn.Module`.
         data: what `audit_models` takes.
     """
-    folder = Path(model) if isinstance(model, str | Path) else None
+    folder = None
+    if isinstance(model, str | Path):
+        folder = local_folder(str(model).removeprefix("hf:")) if str(model).startswith("hf:") else Path(model)
     network: nn.Module = read_model(folder) if folder is not None else model
     if not isinstance(network, nn.Module):
         raise BadInput(f"a model is a folder or an nn.Module, but {type(model).__name__} came.")

@@ -56,16 +56,20 @@ class Seen:
     lasting: float
     same: bool
 
-    def apart(self) -> Tensor:
-        """Places in the sample of rows that are no copies and lie further apart than likeness lasts."""
+    def fresh(self) -> Tensor:
+        """Places in the sample of rows that are no copies of earlier ones."""
         fresh = torch.ones(len(self.index), dtype=torch.bool)
         for rows in (self.source, self.target):
             keys = _keys(rows.numpy())
             first = torch.zeros(len(keys), dtype=torch.bool)
             first[torch.from_numpy(np.unique(keys, return_index=True)[1])] = True
             fresh &= first
+        return torch.nonzero(fresh).flatten()
+
+    def apart(self) -> Tensor:
+        """Places in the sample of rows that are no copies and lie further apart than likeness lasts."""
         places, last = [], -math.inf
-        for place in torch.nonzero(fresh).flatten().tolist():
+        for place in self.fresh().tolist():
             if self.lasting <= LASTING or float(self.index[place]) - last >= 2 * self.lasting:
                 places.append(place)
                 last = float(self.index[place])

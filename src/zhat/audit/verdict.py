@@ -8,7 +8,13 @@ r"""The verdict on two matrices of embeddings: the tightest class of maps that h
    leaves less than 0.1% to explain. Otherwise these rows **cannot tell**.
 5. Where a held-out nonlinear probe explains more than 1% of the variance beyond the winner, at 0.1%, the relation is
    **nonlinear**; also where no class is related but the probe or shared neighbours are.
-6. Nothing related, with rows enough for an affine map: **unrelated**; but where one fold holds more than half of a
+6. The share of the variance that the winner explains on held-out rows names the verdict: at least 95%, the class itself
+   ("affine"); at least half, "partly affine"; less than half, **weakly related**, whatever the class. Of a nonlinear
+   relation the better one of the affine map and the probe is asked, and less than half is weakly related, too.
+7. Where the sampled rows are of two kinds, the one explained by a map and the other by another map or by none
+   (`zhat.audit.mixture`), the verdict is **mixed**, whatever all rows together would give, and each part is audited
+   by itself.
+8. Nothing related, with rows enough for an affine map: **unrelated**; but where one fold holds more than half of a
    column's variance, on average over columns, a few wild rows decide, and these rows cannot tell.
 """
 
@@ -30,6 +36,7 @@ from zhat._checks import constant
 from zhat.audit import beyond, oddities
 from zhat.audit.adapter import Adapter
 from zhat.audit.ladder import Step, loss, steps
+from zhat.audit.mixture import parts, share_of
 from zhat.audit.rows import Seen, look
 from zhat.equivalence import AFFINE, IDENTITY, Equivalence
 from zhat.errors import BadInput, RunFailed, TooFewRows
@@ -38,7 +45,7 @@ from zhat.metrics import Alignment, Moments, align
 from zhat.metrics.similarity import canonical_correlations
 from zhat.metrics.spectrum import TINY
 from zhat.metrics.uncertainty import student
-from zhat.results import AuditResult, Profile, Score, letter
+from zhat.results import AuditResult, Mixture, Profile, Score, letter, strength
 from zhat.runs import stamp
 
 RELATED = 0.998  # two-sided levels of Student's intervals over folds
@@ -54,12 +61,13 @@ _GROUPS = 32  # of columns, in the map of residuals
 
 @dataclass(frozen=True)
 class Found:
-    """A verdict before it is dressed: what, in which class, why, and rows needed."""
+    """A verdict before it is dressed: what, in which class, why, rows needed, and what else is to be said."""
 
     verdict: str
     up_to: Equivalence | None
     because: str
     rows_needed: int | None = None
+    remark: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +78,13 @@ class Examined:
         result: plain data.
         seen: what the pass has kept.
         steps: every class with its map.
+        parts: the audits of the two kinds of sampled rows, the larger part first; empty where there is one kind.
     """
 
     result: AuditResult
     seen: Seen
     steps: tuple[Step, ...]
+    parts: tuple[Examined, ...] = ()
 
     def adapter(self) -> Adapter:
         """The map of the class found, fitted on all rows; the best affine one where the relation is nonlinear."""
@@ -95,23 +105,35 @@ class Examined:
             self.result.a,
             self.result.b,
             whole.n,
+            beyond.has_unit_length(self.seen.target),
+            beyond.has_unit_length(self.seen.source),
         )
 
-    def recall(self, k: int = 10) -> Score:
-        """Expected recall@k of a search among old rows behind the map, against exact search among new ones."""
+    def recall(self, k: int = 10, *, metric: str = "distance") -> Score:
+        """Expected recall@k of a search among old rows behind the map, against exact search among new ones.
+
+        Args:
+            k: neighbours asked for.
+            metric: what the search orders rows by: "cosine", "dot" or "distance".
+        """
+        return beyond.recall(self.seen, self._map(), k, metric)
+
+    def searched(self, k: int = 10, *, metric: str = "distance") -> Examined:
+        """The same with recall@k among the scores of the result, and all recalls by that metric."""
+        found = self.recall(k, metric=metric)
+        recalls = beyond.recalls(self.seen, self._map(), metric)
+        shown = (*self.result.beyond, found)
+        return replace(self, result=replace(self.result, beyond=shown, searched=found, recall=recalls))
+
+    def _map(self) -> Alignment:
+        """The map of the class found."""
         score = self.result.score
         if score is None:
             raise RunFailed(f"there is no map to search behind: {self.result.sentence}")
-        step = next(s for s in self.steps if s.up_to is score.up_to)
-        return beyond.recall(self.seen, step.found, k)
-
-    def searched(self, k: int = 10) -> Examined:
-        """The same with recall@k among the scores of the result."""
-        found = self.recall(k)
-        return replace(self, result=replace(self.result, beyond=(*self.result.beyond, found), searched=found))
+        return next(s.found for s in self.steps if s.up_to is score.up_to)
 
 
-def audit(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0) -> AuditResult:
+def audit(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0, among: int = 1) -> AuditResult:
     """Say up to which class of maps `b` is `a`, or that nothing can be said.
 
     Args:
@@ -120,19 +142,21 @@ def audit(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int 
         key: which array, for files that hold several.
         ids: joins rows of different order: the name of a key or column in both, or a pair (ids of a, ids of b).
         seed: of the sample and the chance level.
+        among: how many pairs are searched for a relation, this one among them; the levels at which a relation is
+            believed are divided by it (Bonferroni).
 
     Example:
         >>> x = torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
         >>> audit(x, x[:, [2, 0, 1]]).verdict
         'permutation'
     """
-    return examine(a, b, key=key, ids=ids, seed=seed).result
+    return examine(a, b, key=key, ids=ids, seed=seed, among=among).result
 
 
-def examine(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0) -> Examined:
+def examine(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0, among: int = 1) -> Examined:
     """The audit with its maps, for an adapter or recall; the arguments are those of `audit`."""
     source, target = opened((a, b), key, ids)
-    return examined(look(source, target, seed=seed), source, target, seed)
+    return examined(look(source, target, seed=seed), source, target, seed, among=among)
 
 
 def opened(sources: Sequence[Any], key: str | None, ids: Any) -> tuple[Embeddings, ...]:
@@ -154,8 +178,19 @@ def opened(sources: Sequence[Any], key: str | None, ids: Any) -> tuple[Embedding
     return found
 
 
-def examined(seen: Seen, source: Embeddings, target: Embeddings, seed: int) -> Examined:
-    """The audit of what a pass over two files has kept."""
+def examined(
+    seen: Seen, source: Embeddings, target: Embeddings, seed: int, *, look_for_parts: bool = True, among: int = 1
+) -> Examined:
+    """The audit of what a pass over two files has kept.
+
+    Args:
+        seen: what it has kept.
+        source: the files it was over.
+        target: the other one.
+        seed: of the chance level.
+        look_for_parts: whether to look for two kinds of rows.
+        among: how many pairs are searched for a relation.
+    """
     whole = reduce(add, seen.read, seen.fit)
     collapsed = _still(source, target, whole)
     climbed: tuple[Step, ...] = ()
@@ -165,10 +200,45 @@ def examined(seen: Seen, source: Embeddings, target: Embeddings, seed: int) -> E
     elif _still(source, target, seen.fit) or _still(source, target, reduce(add, seen.read)):
         found = Found("cannot tell", None, f"there are only {seen.distinct} different rows")
     else:
-        climbed = steps(seen.fit, seen.read, effective=seen.effective, seed=seed)
-        found, seen_beyond = _decide(seen, climbed, seed)
+        climbed = steps(seen.fit, seen.read, effective=seen.effective, seed=seed, among=among)
+        found, seen_beyond = _decide(seen, climbed, seed, among)
     result = _dressed(found, seen, climbed, seen_beyond, source, target, whole, seed)
-    return Examined(result, seen, climbed)
+    if not look_for_parts or not climbed or seen.same:
+        return Examined(result, seen, climbed)
+    places = seen.fresh()
+    apart = parts(seen.source[places], seen.target[places], seen.index[places])
+    if apart is None:
+        return Examined(result, seen, climbed)
+    places = places[apart.looked]
+    kinds = tuple(_alone(seen, places[mine], source, target, seed) for mine in (~apart.rest, apart.rest))
+    mixed = _mixture(seen, places, apart.rest, source, kinds)
+    found = Found("mixed", None, mixed.sentence)
+    result = _dressed(found, seen, climbed, seen_beyond, source, target, whole, seed)
+    return Examined(replace(result, mixed=mixed), seen, climbed, kinds)
+
+
+def _alone(seen: Seen, rows: Tensor, source: Embeddings, target: Embeddings, seed: int) -> Examined:
+    """The audit of some of the sampled rows."""
+    one, other = (embeddings(x[rows].numpy(), name=e.name) for x, e in ((seen.source, source), (seen.target, target)))
+    return examined(look(one, other, seed=seed), one, other, seed, look_for_parts=False)
+
+
+def _mixture(seen: Seen, places: Tensor, rest: Tensor, source: Embeddings, kinds: tuple[Examined, ...]) -> Mixture:
+    share, low, high = share_of(rest)
+    first, second = (e.result for e in kinds)
+    return Mixture(
+        share=share,
+        low=low,
+        high=high,
+        n=len(rest),
+        rows=tuple(_name(source, int(seen.index[place])) for place in places[rest].tolist()),
+        verdicts=(first.verdict, second.verdict),
+        explained=(first.explained, second.explained),
+    )
+
+
+def _name(source: Embeddings, row: int) -> str:
+    return str(row if source.ids is None else source.ids[row])
 
 
 def _still(source: Embeddings, target: Embeddings, moments: Moments) -> list[str]:
@@ -194,34 +264,44 @@ def _collapsed(names: list[str], same: bool) -> Found:
     return Found("cannot tell", None, f"every row of {' and of '.join(names)} is the same")
 
 
-def _decide(seen: Seen, climbed: tuple[Step, ...], seed: int) -> tuple[Found, tuple[Score, ...]]:
-    loosest = climbed[-1]
+def _decide(seen: Seen, climbed: tuple[Step, ...], seed: int, among: int) -> tuple[Found, tuple[Score, ...]]:
+    loosest, level = climbed[-1], 1 - (1 - RELATED) / among
     if seen.same:
         return Found("identity", IDENTITY, "the same numbers in every row"), ()
-    candidates = [s for s in climbed if _related(s) and not any(_refutes(t, s) for t in climbed)]
+    candidates = [s for s in climbed if _related(s, level) and not any(_refutes(t, s) for t in climbed)]
     probe = beyond.bending(seen, loosest.found) if loosest.enough else None
     near = beyond.neighbours(seen, seed=seed)
     shown = tuple(s for s in (probe[0] if probe else None, near) if s is not None)
     if not candidates:
-        return _nothing_linear(seen, climbed, probe, near), shown
+        return _nothing_linear(seen, climbed, probe, near, level), shown
     best = candidates[0]
     left = float(best.losses.mean())
     unsure = [t for t in climbed if (t.up_to > best.up_to or t is best) and not t.enough]
     if unsure and left > NOTHING_LEFT:
         because = f"{seen.effective:,} rows show a relation, but cannot tell whether it is up to {best.up_to} or looser"
         return Found("cannot tell", None, because, max(t.needed for t in unsure)), shown
-    if probe is not None and left > BEND and student(probe[1], RELATED)[0] > BEND:
+    if probe is not None and left > BEND and student(probe[1], level)[0] > BEND:
         return _bent(loosest, probe[0]), shown
     share = f"it explains {_percent(best.score.value)} of the variance on held-out rows"
-    if best.up_to is IDENTITY:
+    if strength(best.score.value) == "weak":
+        share = (
+            f"the best map, up to {best.up_to}, explains {_percent(best.score.value)} of the variance on held-out rows"
+        )
+    elif best.up_to is IDENTITY:
         share = f"the same numbers explain {_percent(best.score.value)} of the variance on held-out rows"
-    return Found(best.up_to.value, best.up_to, share), shown
+    remark = ""
+    if probe is not None and left > NOTHING_LEFT and student(probe[1], level)[0] > 0.1 * min(left, BEND):
+        remark = (
+            f"the relation bends slightly: a nonlinear probe explains a further {_percent(float(probe[1].mean()))} of "
+            f"the variance; it is called nonlinear where more than {_percent(BEND)} is certain"
+        )
+    return Found(best.up_to.value, best.up_to, share, remark=remark), shown
 
 
-def _related(step: Step) -> bool:
+def _related(step: Step, level: float) -> bool:
     """Whether the held-out R2 is above 0 and above chance beyond doubt."""
     chance = step.score.chance_high if step.score.chance_high is not None else 0.0
-    return 1 - student(step.ratios, RELATED)[1] > max(0.0, chance)
+    return 1 - student(step.ratios, level)[1] > max(0.0, chance)
 
 
 def _refutes(looser: Step, tight: Step) -> bool:
@@ -239,24 +319,24 @@ def _refutes(looser: Step, tight: Step) -> bool:
 
 
 def _nothing_linear(
-    seen: Seen, climbed: tuple[Step, ...], probe: tuple[Score, Tensor] | None, near: Score | None
+    seen: Seen, climbed: tuple[Step, ...], probe: tuple[Score, Tensor] | None, near: Score | None, level: float
 ) -> Found:
     loosest = climbed[-1]
-    shared = near is not None and near.chance_high is not None and _low(near) > near.chance_high
+    shared = near is not None and near.chance_high is not None and _low(near, level) > near.chance_high
     if not loosest.enough:
         because = (
             f"{seen.effective:,} rows are too few for maps from {loosest.found.matrix.shape[1]} to "
             f"{loosest.found.matrix.shape[0]} dimensions" + (", though neighbours agree" if shared else "")
         )
         return Found("cannot tell", None, because, loosest.needed)
-    at_most = max(0.0, 1 - student(loosest.ratios, RELATED)[0])
+    at_most = max(0.0, 1 - student(loosest.ratios, level)[0])
     if loosest.wildest > WILD:
         because = (
             f"one of {len(seen.read)} folds holds {_percent(loosest.wildest)} of a column's variance, so a few rows "
             "decide"
         )
         return Found("cannot tell", None, because)
-    if probe is not None and student(probe[1], RELATED)[0] > 0 and (probe[0].low or 0) > 0:
+    if probe is not None and student(probe[1], level)[0] > 0 and (probe[0].low or 0) > 0:
         return _bent(loosest, probe[0])
     if shared:
         assert near is not None
@@ -268,9 +348,10 @@ def _nothing_linear(
     return Found("unrelated", None, because)
 
 
-def _low(near: Score) -> float:
-    """The end of the interval at the level of a relation, from the 95% one."""
-    return near.value - 2 * (near.value - (near.low if near.low is not None else near.value))
+def _low(near: Score, level: float) -> float:
+    """The end of the interval at the level of a relation, from the 95% one; twice as far for one pair."""
+    reach = 2 * float(stats.norm.isf((1 - level) / 2) / stats.norm.isf((1 - RELATED) / 2))
+    return near.value - reach * (near.value - (near.low if near.low is not None else near.value))
 
 
 def _bent(affine: Step, probe: Score) -> Found:
@@ -304,8 +385,11 @@ def _dressed(
 ) -> AuditResult:
     rank_source = oddities.rank(whole.hh, whole.mean_h, whole.n, source.precision)
     rank_target = oddities.rank(whole.zz, whole.mean_z, whole.n, target.precision)
-    wanted = AFFINE if found.verdict == "nonlinear" else found.up_to
+    wanted = AFFINE if found.verdict in ("nonlinear", "mixed") else found.up_to
     step = next((s for s in climbed if s.up_to is wanted), None)
+    explained = None if step is None else step.score.value
+    if explained is not None and found.verdict == "nonlinear":
+        explained = max(0.0, explained, *(s.value for s in seen_beyond if s.name == beyond.PROBE))
     spectrum: tuple[float, ...] = ()
     condition = None
     if step is not None:
@@ -319,7 +403,7 @@ def _dressed(
         drift_covariance = _norm(whole.zz - whole.hh) / _norm(whole.hh)
     affine = climbed[-1] if climbed else None
     return AuditResult(
-        verdict=found.verdict,
+        verdict=_named(found.verdict, explained),
         up_to=found.up_to,
         because=found.because,
         a=source.name,
@@ -339,11 +423,25 @@ def _dressed(
         worst=_worst(seen, step.found, source) if step is not None else (),
         drift_mean=drift_mean,
         drift_covariance=drift_covariance,
-        notes=oddities.notes(seen, source, target, rank_source, rank_target, whole),
+        notes=(
+            *oddities.notes(seen, source, target, rank_source, rank_target, whole),
+            *([found.remark] if found.remark else []),
+        ),
         provenance={**stamp(seed), "precision": f"{source.precision}, {target.precision}"},
         residuals=_residuals(seen, step.found) if step is not None else (),
         recall=beyond.recalls(seen, step.found) if step is not None else (),
+        explained=explained,
+        strength=None if explained is None else strength(explained),
     )
+
+
+def _named(kind: str, explained: float | None) -> str:
+    """The word for a relation of that kind which explains so much."""
+    if explained is None or strength(explained) == "whole" or kind == "mixed":
+        return kind
+    if strength(explained) == "weak":
+        return "weakly related"
+    return kind if kind == "nonlinear" else f"partly {kind}"
 
 
 def _norm(scatter: Tensor) -> float:
@@ -374,5 +472,5 @@ def _worst(seen: Seen, found: Alignment, source: Embeddings) -> tuple[tuple[str,
     off = ((seen.target - found(seen.source))[held][:, kept] / seen.target.std(0)[kept]).square().mean(-1).sqrt()
     top = off.topk(min(5, len(off)))
     rows = [int(seen.index[held[i]]) for i in top.indices.tolist()]
-    names = [str(row if source.ids is None else source.ids[row]) for row in rows]
+    names = [_name(source, row) for row in rows]
     return tuple(zip(names, top.values.tolist(), strict=True))

@@ -27,11 +27,14 @@ def audit(
     ] = None,
     model: Annotated[
         list[Path] | None,
-        typer.Option(help="Instead of inputs, twice: a Hugging Face folder with safetensors weights."),
+        typer.Option(help="Instead of inputs, twice: a Hugging Face folder, or hf:ORG/NAME from the local cache."),
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="What both models are shown: .npy of tokens or images, .txt of texts.")
     ] = None,
+    every_layer: Annotated[
+        bool, typer.Option("--every-layer", help="Each layer of the first model with each of the second.")
+    ] = False,
     key: Annotated[str | None, typer.Option(help="Which array, for files that hold several.")] = None,
     ids: Annotated[
         list[str] | None,
@@ -40,13 +43,22 @@ def audit(
     gaps: Annotated[
         str, typer.Option(help="Rows with an empty cell in a table: refuse them, or drop them from all inputs.")
     ] = "refuse",
-    require: Annotated[str | None, typer.Option(help="Fail unless the verdict is this class or a tighter one.")] = None,
+    require: Annotated[
+        str | None,
+        typer.Option(help="Fail unless this class, or a tighter one, explains 95% of the variance, or --min."),
+    ] = None,
     min_: Annotated[float | None, typer.Option("--min", help="Fail if the held-out R2 is below.")] = None,
     gate: Annotated[
         Path | None, typer.Option(help="A TOML file of conditions, instead of --require and --min.")
     ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Fail if a score is worse than in this earlier --json, beyond both intervals.")
+    ] = None,
     recall: Annotated[
         int | None, typer.Option(help="Report recall@K of a search among old rows behind the map.")
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="What that search orders rows by: cosine, dot or distance (the default).")
     ] = None,
     adapter: Annotated[Path | None, typer.Option(help="Keep the map from A to B as this .safetensors file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML page.")] = None,
@@ -64,22 +76,29 @@ def audit(
 
     inputs = inputs or []
     if model or data is not None:
-        if model is None or inputs or len(model) != 2 or data is None or any((key, ids, recall is not None, adapter)):
+        if (
+            model is None
+            or inputs
+            or len(model) != 2
+            or data is None
+            or any((key, ids, recall is not None, metric, adapter))
+        ):
             raise BadInput(
                 "models are compared with: zhat audit --model A --model B --data FILE; --require, --min, --gate, "
-                "--report, --json and --seed may follow, but no inputs, --key, --ids, --recall or --adapter."
+                "--baseline, --report, --json, --seed may follow, but no inputs, --key, --ids, --recall, --metric or "
+                "--adapter."
             )
-        asked = _gate(gate, require, min_)
+        asked = _gate(gate, require, min_, baseline)
         if asked is not None and asked.min_recall is not None:
             raise BadInput("min_recall is asked of embeddings, not of the layers of models.")
-        if not _tell(room.audit_models(model[0], model[1], data, seed=seed), asked, report, json):
+        if not _tell(room.audit_models(model[0], model[1], data, every=every_layer, seed=seed), asked, report, json):
             raise typer.Exit(1)
         return
     if len(inputs) < 2:
         raise BadInput(f"an audit compares at least two inputs, but {len(inputs)} came: zhat audit A B.")
     if adapter is not None and len(inputs) > 2:
         raise BadInput(f"an adapter goes from one input to another, but {len(inputs)} came. Give two.")
-    asked = _gate(gate, require, min_)
+    asked = _gate(gate, require, min_, baseline)
     if ids is not None and len(ids) not in (1, len(inputs)):
         raise BadInput(f"--ids is given once, or once for each of {len(inputs)} inputs, but {len(ids)} came.")
     by = [None] * len(inputs) if ids is None else ids * len(inputs) if len(ids) == 1 else ids
@@ -88,37 +107,58 @@ def audit(
         found: tuple[room.Examined, ...] = (room.examine(*read, seed=seed),)
     else:
         found = room.examine_all(read, seed=seed)
-    if recall is not None or (asked is not None and asked.min_recall is not None):
-        found = tuple(e if e.result.score is None else e.searched(10 if recall is None else recall) for e in found)
+    if recall is not None or metric is not None or (asked is not None and asked.min_recall is not None):
+        k, by_metric = 10 if recall is None else recall, "distance" if metric is None else metric
+        found = tuple(e if e.result.score is None else e.searched(k, metric=by_metric) for e in found)
     passed = _tell(found[0].result if len(inputs) == 2 else room.gathered(found), asked, report, json)
     if adapter is not None and not passed and found[0].result.score is None:
         complain("Adapter: none, because there is no map to keep")
     elif adapter is not None:
-        complain(f"Adapter: {found[0].adapter().write(adapter)}")
+        for path, what, one in _maps(found[0], adapter):
+            kept = one.adapter()
+            said = ", mapped rows are brought to unit length" if kept.normalise else ""
+            complain(f"Adapter{what}: {kept.write(path)}{said}{'' if passed else ', written although the gate failed'}")
     if not passed:
         raise typer.Exit(1)
 
 
-def _gate(file: Path | None, require: str | None, least: float | None) -> Any:
+def _maps(found: Any, path: Path) -> Iterator[tuple[Path, str, Any]]:
+    """The file of each map: one, or one for each of two kinds of rows that have one."""
+    if not found.parts:
+        yield path, "", found
+        return
+    for one, what, end in zip(found.parts, ("larger", "smaller"), ("", "-rest"), strict=True):
+        if one.result.score is not None:
+            yield path.with_stem(path.stem + end), f" of the {what} part", one
+
+
+def _gate(file: Path | None, require: str | None, least: float | None, baseline: Path | None) -> Any:
     """The gate that was asked for; None where none was."""
+    from dataclasses import replace
+
     from zhat import audit as room
     from zhat.audit.gate import equivalence
 
     if file is not None and (require is not None or least is not None):
         raise BadInput("give either --gate or --require and --min, not both.")
+    before = None if baseline is None else room.read_baseline(baseline)
     if file is not None:
-        return room.read_gate(file)
-    if require is None and least is None:
+        asked = room.read_gate(file)
+        return asked if before is None else replace(asked, baseline=before)
+    if require is None and least is None and before is None:
         return None
-    return room.Gate(require=None if require is None else equivalence(require), min=least)
+    return room.Gate(require=None if require is None else equivalence(require), min=least, baseline=before)
 
 
 def _tell(result: Any, gate: Any, report: Path | None, json: bool) -> bool:
     """Print an audit and write its page; whether it passes its gate."""
+    from dataclasses import replace
+
     from zhat import report as pages
     from zhat.results import AuditResult, to_json
 
-    passed, line = gate(result) if gate is not None else (True, "")
+    if gate is not None:
+        result = replace(result, gate=gate.judge(result))
     if json:
         print(to_json(result))
     elif isinstance(result, AuditResult):
@@ -127,9 +167,9 @@ def _tell(result: Any, gate: Any, report: Path | None, json: bool) -> bool:
         _show_audits(result, Console())
     if report is not None:
         complain(f"Page: {pages.write_audit(result, report)}")
-    if line:
-        complain(line)
-    return bool(passed)
+    if result.gate is not None:
+        complain(result.gate.line)
+    return result.gate is None or result.gate.passed
 
 
 _AT_ONCE = 5  # columns of a matrix that fit into 80 characters
@@ -157,12 +197,15 @@ def _show_audits(result: Any, console: Console) -> None:
         table = Table()
         for name in ("layer", "verdict", "R²", "95% interval"):
             table.add_column(name, justify="left" if name in ("layer", "verdict") else "right")
-        for (a, b), audit in zip(result.layers, result.audits, strict=True):
+        for place in result.best:
+            (a, b), audit = result.layers[place], result.audits[place]
             score = audit.score
             ends = "" if score is None or score.low is None else escape(f"[{score.low:.4f}, {score.high:.4f}]")
             value = "" if score is None else f"{score.value:.4f}"
             table.add_row(escape(a if a == b else f"{a} → {b}"), audit.verdict, value, ends)
         console.print(table)
+    if not isinstance(result, AuditMatrix) and len(result.best) < len(result.audits):
+        console.print(f"Of {len(result.audits)} pairs, the best one for each layer of {result.a}.", style="dim")
     console.print(
         f"{result.audits[0].n:,} rows. R² of the class found on held-out rows; of affine maps where the\n"
         "verdict is nonlinear.",
@@ -174,7 +217,7 @@ def _show_audits(result: Any, console: Console) -> None:
 
 
 def _cell(audit: Any) -> str:
-    word = audit.verdict.replace("d permutation", "d perm.")
+    word = audit.verdict.replace("d permutation", "d perm.").replace("ly ", "ly\n")  # within 13 characters
     return word if audit.score is None else f"{word}\n{audit.score.value:.4f}"
 
 
@@ -196,7 +239,8 @@ def _show_audit(result: Any, console: Console) -> None:
             )
         console.print(table)
         console.print(
-            f"R² on {shown[0].n:,} held-out rows of {result.n:,}. Chance: rows paired at random.\n* the verdict.",
+            f"R² on {shown[0].n:,} held-out rows of {result.n:,}. Chance: rows paired at random."
+            + ("" if result.up_to is None else "\n* the verdict."),
             style="dim",
             highlight=False,
         )
@@ -215,6 +259,10 @@ def _facts(result: Any) -> Iterator[tuple[str, str]]:
         yield "map", f"singular values {ends}, condition number {condition}"
     if result.drift_mean is not None:
         yield "drift", f"mean {result.drift_mean:.4g}, covariance {result.drift_covariance:.4g} (relative to A)"
+    if result.mixed is not None:
+        rows = ", ".join(result.mixed.rows[:8])
+        more = f" and {len(result.mixed.rows) - 8:,} more" if len(result.mixed.rows) > 8 else ""
+        yield "other rows", f"of {result.mixed.n:,} sampled: {rows}{more}"
     if result.worst and result.worst[0][1] > 0:
         yield "worst rows", ", ".join(f"{row} ({off:.2g} sd)" for row, off in result.worst[:4])
 

@@ -33,7 +33,10 @@ def _pair(result: AuditResult) -> dict[str, Any]:
     rungs = _rungs(result)
     step = max(1, -(-len(result.spectrum) // _BARS))
     largest = max((max(line) for line in result.residuals), default=0.0)
-    points = [(int(s.name.removeprefix("recall@")), s.value, s.low, s.high, s.chance or 0.0) for s in result.recall]
+    names = [s.name.removeprefix("recall@").split(" by ") for s in result.recall]
+    points = [
+        (int(name[0]), s.value, s.low, s.high, s.chance or 0.0) for name, s in zip(names, result.recall, strict=True)
+    ]
     pieces, columns = "held-out rows, from first to last", f"columns of {result.b}"
     return {
         "result": result,
@@ -45,6 +48,7 @@ def _pair(result: AuditResult) -> dict[str, Any]:
         "residuals": Markup(figures.residuals(result.residuals, columns, pieces)) if result.residuals else None,
         "recall": Markup(figures.recall(points)) if points else None,
         "sampled": result.recall[0].n if points else 0,
+        "metric": names[0][1] if points and len(names[0]) > 1 else "distance",  # the only one that there was before
     }
 
 

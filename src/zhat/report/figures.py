@@ -483,7 +483,9 @@ def verdicts(cells: Sequence[Sequence[tuple[str, float | None] | None]], names: 
         cells: word and score between 0 and 1 of each pair; None on the diagonal.
         names: short ones.
     """
-    wide, high, left, top = 92.0, 56.0, 34.0, 30.0
+    wide, left, top = 92.0, 34.0, 30.0
+    longest = max((len(cell[0].split(" ")) for line in cells for cell in line if cell is not None), default=1)
+    high = 26.0 + 15 * max(2, longest)
     body = []
     for i, line in enumerate(cells):
         y = top + high * i

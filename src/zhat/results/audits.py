@@ -10,7 +10,93 @@ from zhat.equivalence import AFFINE, Equivalence
 from zhat.errors import BadInput, UnknownName
 from zhat.results.scores import Profile, Score
 
-WHOLE = 0.95  # share of variance below which a relation is called partial
+WHOLE = 0.95
+"""A map that explains at least this share of the variance gives the verdict its name: "affine"."""
+
+HALF = 0.5
+"""From this share to `WHOLE` the verdict is "partly affine"; below it, "weakly related", whatever the class."""
+
+
+def strength(explained: float) -> str:
+    """How much a map explains, in a word: "whole" from 0.95 on, "part" from 0.5 on, "weak" below.
+
+    Args:
+        explained: share of the variance on held-out rows (R2).
+    """
+    return "whole" if explained >= WHOLE else "part" if explained >= HALF else "weak"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition of a gate and what came.
+
+    Attributes:
+        name: "require", "min", "max_condition", "min_recall", or "baseline" and the score compared.
+        asked: the class, or the number that was the limit.
+        found: what came; None where nothing did.
+        passed: whether the condition holds.
+        says: the same in words.
+        pair: which pair or layer, where there are several; empty otherwise.
+    """
+
+    name: str
+    asked: str | float
+    found: str | float | None
+    passed: bool
+    says: str
+    pair: str = ""
+
+
+@dataclass(frozen=True)
+class Gated:
+    """What a gate asked of an audit, what came, and whether it passed.
+
+    Attributes:
+        passed: whether every condition holds.
+        line: the outcome in one line, as it is printed.
+        conditions: what was asked; of several pairs or layers, one after the other.
+        not_asked: what this gate does not look at.
+    """
+
+    passed: bool
+    line: str
+    conditions: tuple[Condition, ...]
+    not_asked: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Two kinds of rows in one pair of files: as if vectors of two models lay in one store.
+
+    Attributes:
+        share: of the smaller part, among the sampled rows.
+        low: lower end of its 95% interval (Wilson's).
+        high: upper end of that interval.
+        n: sampled rows looked at.
+        rows: sampled rows of the smaller part: numbers, or ids.
+        verdicts: on each part alone, the larger one first.
+        explained: share of the variance of each part that its own map explains on held-out rows; None without a map.
+    """
+
+    share: float
+    low: float
+    high: float
+    n: int
+    rows: tuple[str, ...]
+    verdicts: tuple[str, str]
+    explained: tuple[float | None, float | None]
+
+    @property
+    def sentence(self) -> str:
+        """The two parts in words."""
+        first, second = (
+            verdict if share is None else f"{verdict}, {share:.1%} of its variance explained"
+            for verdict, share in zip(self.verdicts, self.explained, strict=True)
+        )
+        return (
+            f"{1 - self.share:.1%} of the rows follow one map (that part alone: {first}), and {self.share:.1%} "
+            f"[{self.low:.1%}, {self.high:.1%}] do not (that part alone: {second})"
+        )
 
 
 @dataclass(frozen=True)
@@ -18,7 +104,9 @@ class AuditResult:
     """What relates two matrices of embeddings of the same rows.
 
     Attributes:
-        verdict: the tightest class that holds ("identity" … "affine"), or "nonlinear", "unrelated", "cannot tell".
+        verdict: the tightest class that holds, named by how much it explains: "affine" (at least 95% of the variance
+            on held-out rows), "partly affine" (at least half) or "weakly related" (less, of whatever class); or
+            "nonlinear", "mixed" (two kinds of rows), "unrelated", "cannot tell". `VERDICTS` lists them all.
         up_to: that class; None where there is none.
         because: what the verdict rests on, in words.
         a: name of the embeddings mapped from.
@@ -44,6 +132,12 @@ class AuditResult:
             of the rows, in it one number for each column of b that varies, or for some neighbouring ones.
         recall: recall@k behind the map for several k.
         searched: recall@k behind the map for the k that was asked for; None where none was.
+        explained: share of the variance that the map of the class found explains on held-out rows; where it is
+            nonlinear, what the better one of an affine map and a nonlinear probe explains; None where nothing relates.
+        strength: that share in a word: "whole", "part" or "weak"; None where nothing relates, and in results of
+            versions that did not say it.
+        gate: what a gate asked and what came; None where there was none.
+        mixed: the two kinds of rows, where a share of them follows one map and the rest another one or none.
     """
 
     verdict: str
@@ -71,11 +165,20 @@ class AuditResult:
     residuals: tuple[tuple[float, ...], ...] = ()
     recall: tuple[Score, ...] = ()
     searched: Score | None = None
+    explained: float | None = None
+    strength: str | None = None
+    gate: Gated | None = None
+    mixed: Mixture | None = None
+
+    @property
+    def bent(self) -> bool:
+        """Whether there is a relation, but none up to an affine map."""
+        return self.up_to is None and self.verdict in ("nonlinear", "weakly related")
 
     @property
     def score(self) -> Score | None:
-        """The score of the class found; that of affine maps where the relation is nonlinear."""
-        wanted = AFFINE if self.verdict == "nonlinear" else self.up_to
+        """The score of the class found; that of affine maps where the relation is nonlinear or rows are mixed."""
+        wanted = AFFINE if self.bent or self.verdict == "mixed" else self.up_to
         return next((s for s in self.ladder if s.up_to is wanted), None)
 
     @property
@@ -89,8 +192,13 @@ class AuditResult:
         if self.verdict == "cannot tell":
             more = "" if self.rows_needed is None else f" Bring at least {self.rows_needed:,} rows."
             return f"Cannot tell how {self.b} relates to {self.a}: {self.because}.{more}"
+        if self.verdict == "mixed":
+            return f"{self.a} and {self.b} hold two kinds of rows, as if of two models: {self.because}."
         if self.verdict == "unrelated":
             return f"{self.b} and {self.a} are unrelated: {self.because}."
+        if self.verdict == "weakly related":
+            bent = ", and by no affine map" if self.bent else ""
+            return f"{self.b} and {self.a} are only weakly related{bent}: {self.because}."
         if self.verdict == "nonlinear":
             return f"{self.b} and {self.a} are related, but by no affine map: {self.because}."
         assert self.up_to is not None, "every other verdict is a class of maps"
@@ -110,14 +218,22 @@ def letter(i: int) -> str:
     return chr(ord("A") + i % 26) + (str(i // 26) if i >= 26 else "")
 
 
-VERDICTS = (*(e.value for e in Equivalence if e <= AFFINE), "nonlinear", "unrelated", "cannot tell")
-"""Every verdict of an audit, from the tightest relation to none."""
+_CLASSES = tuple(e.value for e in Equivalence if e <= AFFINE)
+VERDICTS = (
+    *_CLASSES,
+    *(f"partly {name}" for name in _CLASSES),
+    "nonlinear",
+    "mixed",
+    "weakly related",
+    "unrelated",
+    "cannot tell",
+)
+"""Every verdict of an audit, from the tightest and strongest relation to none."""
 
 
-def _counted(verdicts: list[str], partial: int) -> str:
-    """How often each verdict was given, and how often only in part."""
-    said = ", ".join(f"{verdicts.count(v)} {v}" for v in VERDICTS if v in verdicts)
-    return said + (f"; {partial} only in part" if partial else "")
+def _counted(verdicts: list[str]) -> str:
+    """How often each verdict was given."""
+    return ", ".join(f"{verdicts.count(v)} {v}" for v in VERDICTS if v in verdicts)
 
 
 @dataclass(frozen=True)
@@ -132,6 +248,7 @@ class AuditMatrix:
         n: rows in all of them.
         audits: from the first to each other one, then from the second to each other one, and so on.
         provenance: versions, date, seed.
+        gate: what a gate asked and what came; None where there was none.
     """
 
     names: tuple[str, ...]
@@ -139,6 +256,7 @@ class AuditMatrix:
     n: int
     audits: tuple[AuditResult, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    gate: Gated | None = None
 
     def __getitem__(self, pair: tuple[int, int]) -> AuditResult:
         """The audit from one of them to another, both counted from 0."""
@@ -152,8 +270,7 @@ class AuditMatrix:
         """How many pairs have which verdict, the looser one of both directions."""
         m = len(self.names)
         looser = [max((self[i, j].verdict, self[j, i].verdict), key=VERDICTS.index) for i in range(m) for j in range(i)]
-        partial = sum(self[i, j].partial or self[j, i].partial for i in range(m) for j in range(i))
-        return f"{len(looser)} pairs of {m} inputs: {_counted(looser, partial)}."
+        return f"{len(looser)} pairs of {m} inputs: {_counted(looser)}."
 
     def __str__(self) -> str:
         return "\n".join([self.sentence, *(a.sentence for a in self.audits)])
@@ -170,6 +287,7 @@ class LayerAudit:
         layers: pairs of layers, from the first to the last: names in a and in b.
         audits: of the features of each pair.
         provenance: versions, date, seed.
+        gate: what a gate asked and what came; None where there was none.
     """
 
     a: str
@@ -178,13 +296,23 @@ class LayerAudit:
     layers: tuple[tuple[str, str], ...]
     audits: tuple[AuditResult, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    gate: Gated | None = None
+
+    @property
+    def best(self) -> tuple[int, ...]:
+        """For each layer of a, the place of the pair whose map explains most; all pairs where layers are paired."""
+        found: dict[str, int] = {}
+        for place, ((name, _), audit) in enumerate(zip(self.layers, self.audits, strict=True)):
+            if name not in found or (audit.explained or 0) > (self.audits[found[name]].explained or 0):
+                found[name] = place
+        return tuple(found.values())
 
     @property
     def sentence(self) -> str:
         """How many layers have which verdict."""
         found = [audit.verdict for audit in self.audits]
-        said = _counted(found, sum(audit.partial for audit in self.audits))
-        return f"{len(found)} layers of {self.a} and {self.b} on {self.data}: {said}."
+        what = "layers" if len(self.best) == len(found) else "pairs of layers"
+        return f"{len(found)} {what} of {self.a} and {self.b} on {self.data}: {_counted(found)}."
 
     def __str__(self) -> str:
         return "\n".join([self.sentence, *(a.sentence for a in self.audits)])
