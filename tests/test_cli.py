@@ -217,7 +217,7 @@ MISTAKES = [
     (["reproduce", "nobody1999"], "there is no paper named 'nobody1999'. Known: "),
     (
         ["reproduce", "zimmermann2021", "--table", "7"],
-        "there is no table of zimmermann2021 named '7'. Known: 1, 2, 1v, 3.",
+        "there is no table of zimmermann2021 named '7'. Known: 1, 2, 1v, 3, 3p.",
     ),
     (["reproduce", "zimmermann2021", "--row", "T9"], "there is no row named 'T9'. Known: T1.1, T1.2"),
     (["reproduce", "zimmermann2021", "--table", "1", "--figure", "2"], "--table and --figure were both given"),
