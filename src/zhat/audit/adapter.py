@@ -20,8 +20,8 @@ from zhat.files import embeddings
 from zhat.files.reading import read_bytes
 from zhat.files.sealed import sealed, unsealed
 
-_FORMAT = "zhat adapter 2"
-_WITHOUT_CHECKSUM = "zhat adapter 1"  # of earlier versions
+_FORMAT = "zhat adapter 3"
+_WITHOUT_CHECKSUM = ("zhat adapter 1", "zhat adapter 2")  # of earlier versions
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ def read_adapter(path: Path | str) -> Adapter:
         raise BadInput(f"there is no adapter {path}. Write one with: zhat audit A B --adapter {path.name}.")
     try:
         tensors, about = unsealed(read_bytes(path, "be an adapter"), must=False)
-        if about.get("format") not in ((_FORMAT,) if "sha256" in about else (_WITHOUT_CHECKSUM,)):
+        if about.get("format") not in ((_FORMAT,) if "sha256" in about else _WITHOUT_CHECKSUM):
             raise ValueError(f"its format is {about.get('format')!r}")
         matrix, centre, offset = tensors["matrix"], tensors["centre"], tensors["offset"]
         inverse = tensors.get("inverse", matrix.T)
