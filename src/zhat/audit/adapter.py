@@ -22,7 +22,7 @@ from zhat.files.reading import read_bytes
 from zhat.files.sealed import sealed, unsealed
 
 _FORMAT = "zhat adapter 2"  # with a checksum; whether rows are to be normalised behind the map is said
-_WITHOUT_CHECKSUM = "zhat adapter 1"  # of earlier versions, which normalised nothing
+_WITHOUT_CHECKSUM = ("zhat adapter 1",)  # of earlier versions, which normalised nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ def read_adapter(path: Path | str) -> Adapter:
         raise BadInput(f"there is no adapter {path}. Write one with: zhat audit A B --adapter {path.name}.")
     try:
         tensors, about = unsealed(read_bytes(path, "be an adapter"), must=False)
-        if about.get("format") not in ((_FORMAT,) if "sha256" in about else (_WITHOUT_CHECKSUM,)):
+        if about.get("format") not in ((_FORMAT,) if "sha256" in about else _WITHOUT_CHECKSUM):
             raise ValueError(f"its format is {about.get('format')!r}")
         matrix, centre, offset = tensors["matrix"], tensors["centre"], tensors["offset"]
         inverse = tensors.get("inverse", matrix.T)
