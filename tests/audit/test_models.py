@@ -42,6 +42,7 @@ def test_modules_are_audited_layer_by_layer():
 
 
 def test_models_of_different_depth_are_compared_at_the_same_depth():
+    torch.manual_seed(0)
     deep = nn.Sequential(*(nn.Linear(6, 6) for _ in range(5)))
     shallow = nn.Sequential(*(nn.Linear(6, 6) for _ in range(3)))
     found = audit_models(deep, shallow, torch.randn(100, 6))

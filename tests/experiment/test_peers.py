@@ -40,7 +40,7 @@ def judged(judge, models, budget=BUDGET):
     """What a judge says of some models."""
     rows = {m.row.name: replace(m.row, budgets=(budget,)) for m in models}
     part = Part("roeder2020", "Figure 8", "for tests", "CCA", tuple(rows.values()), judge=judge)
-    done = tuple(RowResult(r.name, r.title, False, None, None, None, None, (), 0.0, ()) for r in part.rows)
+    done = tuple(RowResult(r.name, r.title, False, None, None, None, None, (), 0.0, (0,)) for r in part.rows)
     return judge(Evidence(part, part.rows, done, budget.name, torch.device("cpu"), lambda: models))
 
 

@@ -3,7 +3,8 @@ r"""The verdict on two matrices of embeddings: the tightest class of maps that h
 1. For each class the best map is fitted on half of the rows and read on the other half, in the same folds.
 2. A class is **related** if its held-out R2 is above 0 and above chance, at a level of 0.1%.
 3. A class is **refuted** if a looser class loses less, by more than 1% of what the looser one leaves: in the mean over
-   folds or in almost every fold, each at a level of 1%.
+   folds or in almost every fold, each at a level of 1%; or if it leaves ten times as much in each of the folds, which
+   says enough where they are few.
 4. The tightest class that is related and not refuted wins, if every looser class had rows enough to refute it, or if it
    leaves less than 0.1% to explain. Otherwise these rows **cannot tell**.
 5. Where a held-out nonlinear probe explains more than 1% of the variance beyond the winner, at 0.1%, the relation is
@@ -51,6 +52,7 @@ from zhat.runs import stamp
 RELATED = 0.998  # two-sided levels of Student's intervals over folds
 REFUTED = 0.98
 SLACK = 0.01
+FAR = 10.0
 NOTHING_LEFT = 1e-3
 ROUNDING = 1e-9
 BEND = 0.01
@@ -307,10 +309,13 @@ def _related(step: Step, level: float) -> bool:
 def _refutes(looser: Step, tight: Step) -> bool:
     """Whether the looser class loses less beyond doubt, and by enough to matter: in the mean, or in almost every fold.
 
-    The mean has the power where folds are alike, the count of folds where one of them is wild.
+    The mean has the power where folds are alike, the count of folds where one of them is wild. Where folds are few
+    neither has much; but if the tight class held, both would leave the same noise in each fold, not ten times as much.
     """
     if not looser.up_to > tight.up_to:
         return False
+    if len(tight.losses) > 1 and bool((tight.losses > FAR * looser.losses + ROUNDING).all()):
+        return True
     matters = max(SLACK * float(looser.losses.mean()), ROUNDING)
     if student(tight.losses - looser.losses, REFUTED)[0] > matters:
         return True
