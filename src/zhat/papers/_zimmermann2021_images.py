@@ -31,7 +31,7 @@ def budgets(
     precision: str = "tf32",
     lr: float = 1e-3,
     scale: Mapping[str, float] = MappingProxyType({}),
-    laptop: int = 600,
+    laptop: int = 400,
 ) -> tuple[Budget, ...]:
     """The paper's 300,000 steps of 32 pairs; fewer at a larger rate; some for a laptop; one of a few seconds."""
     paper, fast = Recipe(300_000, 32, 1e-4, Constant()), Recipe(steps, 32, lr, Cosine(), lr_scale=scale)
@@ -58,7 +58,7 @@ def row(name: str, title: str, process: KITTIMasks, encoder: Fresh, objective: I
 
 def slow(name: str, title: str, process: KITTIMasks, mean: float, std: float, lr: float = 1e-3) -> Row:
     """A row of the baseline; its decoder is slow in tf32, so it computes in bf16."""
-    published, how = Published(mean, std), budgets(5_000, "bf16", lr, laptop=200)
+    published, how = Published(mean, std), budgets(5_000, "bf16", lr, laptop=150)
     return Row(name, title, process, POSTERIOR, SLOW, how, published, supervised="supervised", against=READ)
 
 
