@@ -159,7 +159,8 @@ def _zarr(path: Path) -> dict[str, Any]:
     found = zarr.open(str(path), mode="r")
     if hasattr(found, "shape"):
         return {path.stem: found} if _numeric(found) else {}
-    return {name: array for name, array in found.arrays() if _numeric(array)}
+    # The file system decides the order in which arrays are listed; names decide it here.
+    return {name: array for name, array in sorted(found.arrays(), key=lambda pair: pair[0]) if _numeric(array)}
 
 
 def _refuse_codecs(about: Any, path: Path) -> None:
