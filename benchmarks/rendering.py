@@ -3,7 +3,7 @@
     python -m benchmarks.rendering [--data DIR] [--side 64] [--out FILE]      speed on this machine, GPU if there is one
     python -m benchmarks.rendering --truth --data DIR [--pictures 3800]       against 4,000 pictures of Blender
     python -m benchmarks.rendering --strip FILE --data DIR                    ten of Blender's pictures above ours
-    python -m benchmarks.rendering --fit --data DIR                           constants of the lights, on 200 of them
+    python -m benchmarks.rendering --fit --data DIR                           constants of the lights, on 100 of them
 
 DIR holds threedident_rerender/ (teapot.npz, full_4000.webp and its latents; reading the pictures needs Pillow). Without
 it the jug is drawn. Results go to results/rendering/{speed,truth}.json.
