@@ -59,6 +59,7 @@ SETTINGS = (
     Setting(dim=40, longest=20),
     *(Setting(dim=d, longest=t, pairs=512, steps=5_000) for d, t in ((40, 20), (10, 20), (40, 50), (100, 20), (40, 5))),
     Setting(pairs=512, steps=5_000),
+    *(Setting(dim=d, longest=20, pairs=pairs) for d, pairs in ((40, 8), (100, 8), (100, 32), (10, 8), (40, 16))),
 )
 
 

@@ -4,12 +4,13 @@ import pytest
 import torch
 from torch import nn
 
+from zhat.datasets import NextRow
 from zhat.dgp import Clusters, InvertibleMLP, Sphere, Uniform, VonMisesFisher
-from zhat.encoders import mlp
+from zhat.encoders import conv, mlp
 from zhat.errors import BadInput
 from zhat.experiment import Budget, Row
 from zhat.fresh import Fresh
-from zhat.objectives import CrossEntropy
+from zhat.objectives import CrossEntropy, InfoNCE
 from zhat.training import Muon, Recipe, train
 from zhat.training.optimisers import make_optimiser, orthogonalised
 
@@ -127,3 +128,26 @@ def test_on_a_gpu_recorded_as_launched():
     sizes = torch.linalg.svdvals(orthogonalised(g.cuda()).cpu())
     assert sizes.min() > 0.5
     assert sizes.max() < 1.4
+
+
+@pytest.mark.parametrize("shape", [(2, 6, 3, 4, 4), (2, 40, 3, 2, 2)])
+def test_a_convolution_is_a_matrix_with_a_row_for_each_output_channel(shape):
+    weight = nn.Parameter(torch.zeros(shape))
+    adam = make_optimiser({"encoder.weight": weight}, Recipe(1, muon=Muon(lr=0.1)), CPU, ("encoder.weight",))
+    grad = torch.randn(shape, generator=torch.Generator().manual_seed(3))
+    weight.grad = grad.clone()
+    adam.step()
+    flat = grad.flatten(2)
+    k, m = flat.shape[1:]
+    turned = orthogonalised(flat) if k <= m else orthogonalised(flat.mT).mT
+    torch.testing.assert_close(weight.detach().flatten(2), -0.1 * max(1, k / m) ** 0.5 * turned)
+
+
+def test_convolutions_of_an_encoder_are_turned():
+    world = NextRow(torch.rand(40, 1, 16, 16, generator=torch.Generator().manual_seed(0)))
+    small = Fresh(conv, (1, 16, 16), 2, widths=(4, 4), top=8)
+    stop = {"steps": 1, "batch": 16, "seed": 0, "schedule": lambda i, n: 1.0}
+    plain = train(small, world, InfoNCE(), **stop).encoder.state_dict()
+    turned = train(small, world, InfoNCE(), muon=Muon(), **stop).encoder.state_dict()
+    for name in plain:
+        assert torch.equal(plain[name], turned[name]) == name.endswith("bias"), name

@@ -43,7 +43,7 @@ def waits(row):
     stack = Stack(row.encoder, row.objective, (0, 1), CPU)
     worlds = tuple(reseeded(row.process, seed) for seed in (0, 1))
     stream = Stream(worlds, (0, 1), row.budget("smoke").recipe.batch, CPU)
-    adam = make_optimiser(stack.parameters, row.budget("fast").recipe, CPU, stack.linear_weights())
+    adam = make_optimiser(stack.parameters, row.budget("fast").recipe, CPU, stack.matrices())
     step = make_step(stack, stream, adam, CPU, "float32", False)
     rows = {name: part[0] for name, part in stream.rows(0).items()}
     with Waits() as mode:

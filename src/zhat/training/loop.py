@@ -122,7 +122,7 @@ def train(
         stack.refuse_nothing()
         stream = Stream(worlds, chosen, how.batch, device, noise=stack.noise)
         stack.refuse_shape(stream.shape)
-        adam = make_optimiser(stack.parameters, how, device, stack.linear_weights())
+        adam = make_optimiser(stack.parameters, how, device, stack.matrices())
         step = make_step(stack, stream, adam, device, how.precision, how.graph)
         points = _watch_points(steps, watch, watch_every if how.until is None else how.until.every)
         state = State(stack, stream, adam, steps, points, how.until)

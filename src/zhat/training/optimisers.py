@@ -20,12 +20,13 @@ QUINTIC = 3.4445, -4.7750, 2.0315  # jordan2024: brings singular values from (0,
 
 @dataclass(frozen=True)
 class Muon:
-    r"""Orthogonalised momentum for the weights of the encoder's linear layers; Adam for everything else.
+    r"""Orthogonalised momentum for the weights of the encoder's linear layers and convolutions; Adam for all others.
 
     An update of Adam is dominated by the few directions in which gradients are large. Here the momentum
     $M = U \Sigma V^\top$ of a matrix, one gradient ahead (Nesterov), is replaced by about $U V^\top$, so that all
     directions move equally fast; five rounds of $X \leftarrow aX + (bXX^\top + c(XX^\top)^2)X$ do this without a
-    decomposition. A matrix of m columns and k rows moves by $\eta \sqrt{\max(1, k/m)}$ times that.
+    decomposition. A matrix of m columns and k rows moves by $\eta \sqrt{\max(1, k/m)}$ times that. A convolution is a
+    matrix with one row for each of its output channels.
 
     Reference: jordan2024.
 
@@ -76,7 +77,10 @@ def make_optimiser(
     if muon is None:
         return torch.optim.Adam(described, lr=recipe.lr, betas=recipe.betas, fused=True, capturable=on_gpu)
     if not turned:
-        raise BadInput("Muon updates weights of linear layers, but the encoder has none to train. Leave `muon` out.")
+        raise BadInput(
+            "Muon updates weights of linear layers and convolutions, but the encoder has none to train. "
+            "Leave `muon` out."
+        )
     described.append({"params": turned, "lr": rate(muon.lr), "muon": muon})
     return AdamAndMuon(described, lr=recipe.lr, betas=recipe.betas, fused=True, capturable=on_gpu)
 
@@ -93,7 +97,7 @@ class AdamAndMuon(torch.optim.Adam):
         super().step()  # Adam passes by parameters without a gradient
 
     def _turn(self, parameters: list[Tensor], lr: Tensor | float, muon: Muon) -> None:
-        """Move matrices `(seeds, k, m)`, those of one shape together."""
+        """Move matrices `(seeds, k, m)` and convolutions `(seeds, k, …)`, those of one shape together."""
         shapes: dict[tuple[int, ...], list[tuple[Tensor, Tensor]]] = {}
         for parameter in parameters:
             grad = parameter.grad
@@ -103,15 +107,16 @@ class AdamAndMuon(torch.optim.Adam):
             if not state:
                 state["momentum"] = torch.zeros_like(parameter)
             state["momentum"].lerp_(grad, 1 - muon.momentum)
-            ahead = grad.lerp(state["momentum"], muon.momentum)
-            wide = ahead if parameter.shape[-2] <= parameter.shape[-1] else ahead.mT
+            ahead = grad.lerp(state["momentum"], muon.momentum).flatten(2)
+            wide = ahead if ahead.shape[1] <= ahead.shape[2] else ahead.mT
             shapes.setdefault(tuple(wide.shape), []).append((parameter, wide))
             parameter.grad = None
         for together in shapes.values():
             moves = orthogonalised(torch.stack([wide for _, wide in together]), muon.rounds)
             for (parameter, _), move in zip(together, moves, strict=True):
-                k, m = parameter.shape[-2:]
-                parameter.sub_(lr * max(1.0, k / m) ** 0.5 * (move if k <= m else move.mT))
+                k, m = parameter.flatten(2).shape[1:]
+                move = move if k <= m else move.mT
+                parameter.sub_(lr * max(1.0, k / m) ** 0.5 * move.reshape(parameter.shape))
 
 
 def orthogonalised(matrices: Tensor, rounds: int = 5) -> Tensor:

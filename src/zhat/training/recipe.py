@@ -53,7 +53,7 @@ class Recipe:
             `Annealed(6.0)`; None leaves the loss as it is given.
         lr_scale: factors for parameters by the last part of their name, for instance `{"bound": 100.0}`; kept as pairs.
         betas: Adam's averaging factors.
-        muon: how to update the weights of the encoder's linear layers instead of by Adam.
+        muon: how to update the weights of the encoder's linear layers and convolutions instead of by Adam.
         precision: of the matrix products in the encoder: "float32", or on a GPU "tf32" or "bf16". Weights, losses and
             scores are float32 in any case.
         graph: on a GPU, record a step as a CUDA graph and replay it; an encoder that looks at values needs False.

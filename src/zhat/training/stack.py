@@ -95,10 +95,10 @@ class Stack:
                 f"Use an encoder for images such as zhat.encoders.conv, or nn.Flatten() before one for {size} values."
             )
 
-    def linear_weights(self) -> tuple[str, ...]:
-        """The names of the matrices of the encoder's linear layers."""
-        linear = (name for name, m in self._template.named_modules() if isinstance(m, nn.Linear))
-        return tuple(f"{name}.weight" for name in linear if name.startswith("encoder"))
+    def matrices(self) -> tuple[str, ...]:
+        """The names of the weights of the encoder's linear layers and convolutions."""
+        layers = (name for name, m in self._template.named_modules() if isinstance(m, nn.Linear | nn.Conv2d))
+        return tuple(f"{name}.weight" for name in layers if name.startswith("encoder"))
 
     def losses(self, rows: Tensors, sharpness: Tensor | None = None) -> Tensor:
         """One loss for each seed, from rows stacked on a leading axis; representations are stretched by `sharpness`."""
