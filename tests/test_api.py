@@ -16,7 +16,8 @@ PUBLIC = {
     "reseeded Batch encoder_input Pairs Clusters Sectors Stored Neighbours Copies CropAndColour",
     "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented recorded Corpus Windows CentreWords CIFAR10 "
     "Patches KITTIMasks KnownFactors DSprites Shapes3D MPI3D Cars3D SmallNORB COIL20 ImageNetX",
-    "zhat.scenes": "Scene StillLife Jug Teapot Periodic Room RoomGrid Sprites SpriteGrid SCENES Mesh traversal",
+    "zhat.scenes": "Scene StillLife Jug Teapot Periodic Room RoomGrid Sprites SpriteGrid SCENES Mesh traversal "
+    "drawn_again",
     "zhat.encoders": "mlp residual_mlp Residual conv resnet18 deconv Posterior output OntoBox OntoSphere OntoProduct "
     "Pair Towers ContextSum GPT",
     "zhat.objectives": "Objective InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised SlowVAE "

@@ -19,8 +19,9 @@ from zhat._version import __version__
 from zhat.cli import audit, listing
 from zhat.cli.reproduce import _executor
 from zhat.encoders import mlp
+from zhat.equivalence import AFFINE
 from zhat.errors import BadInput, Diverged, MissingExtra, RunFailed
-from zhat.results import from_json
+from zhat.results import Picture, from_json
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = [command.name or command.callback.__name__ for command in cli.app.registered_commands]
@@ -80,6 +81,28 @@ def test_report_writes_the_page_of_a_run(tmp_path):
     assert (folder / "report.html").exists()
     assert zhat("report", str(tmp_path), "--out", str(tmp_path / "page.html")).exit_code == 0
     assert (tmp_path / "page.html").exists()
+
+
+def test_show_draws_what_a_run_recovered(tmp_path):
+    image = pytest.importorskip("PIL.Image", reason="Pillow reads the picture back")
+    z = tuple(tuple(0.1 * (i + j) - 0.9 for j in range(10)) for i in range(4))
+    seen = Picture(z, z, AFFINE, ((1.0,),), (1.0,))
+    for name, picture in (("seed-0", seen), ("seed-1", record().picture), ("seed-2", None)):
+        runs.write(tmp_path / name, replace(record(), picture=picture), mlp(2, 2, widths=(4,), seed=0))
+    asked = ("show", "jug", "--side", "16", "--steps", "3", "--out", str(tmp_path / "strip.png"), "--recovered")
+    shown = zhat(*asked, str(tmp_path / "seed-0"))
+    assert shown.exit_code == 0, shown.output
+    assert "below what is drawn from the latents that it recovered" in " ".join(shown.output.split())
+    with image.open(tmp_path / "strip.png") as strip:
+        assert strip.size == (3 * 18 - 2, 2 * 18 - 2)
+    for name, message in (
+        ("seed-1", "Jug has 10 latents, but 2 were recovered"),
+        ("seed-2", "holds no recovered latents"),
+        ("nowhere", "nowhere is not a folder"),
+    ):
+        refused = zhat(*asked, str(tmp_path / name))
+        assert refused.exit_code == 2, refused.output
+        assert message in " ".join(refused.output.split())
 
 
 def test_show_draws_one_line_for_each_latent(tmp_path, monkeypatch):

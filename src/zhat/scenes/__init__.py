@@ -7,7 +7,7 @@ from zhat.scenes.room import Room
 from zhat.scenes.room_grid import RoomGrid
 from zhat.scenes.sprite_grid import SpriteGrid
 from zhat.scenes.sprites import Sprites
-from zhat.scenes.traversal import SCENES, Scene, traversal
+from zhat.scenes.traversal import SCENES, Scene, drawn_again, traversal
 
 __all__ = [
     "Scene",
@@ -22,4 +22,5 @@ __all__ = [
     "SCENES",
     "Mesh",
     "traversal",
+    "drawn_again",
 ]
