@@ -315,10 +315,7 @@ def _detail(row: RowResult, result: PartResult) -> dict[str, Any]:
     losses = [(f"seed {s}", c.steps, c.loss) for s, c in zip(row.seeds, row.curves, strict=True) if c.steps]
     seen = [(f"seed {s}", c.watched_steps, c.watched) for s, c in zip(row.seeds, row.curves, strict=True) if c.watched]
     name = row.curves[0].watched_name if row.curves else ""
-    charts = [
-        *((figures.lines([line], "step", "loss"), f"Loss of {line[0]}.") for line in losses if len(losses) > 8),
-        *([(figures.lines(losses, "step", "loss"), "Loss of each seed.")] if 0 < len(losses) <= 8 else []),
-    ]
+    charts = [(figures.lines(losses, "step", "loss"), "Loss of each seed.")] if losses else []
     if seen:
         charts.append(
             (figures.lines(seen, "step", name, y_range=(0, 1)), f"{name[:1].upper()}{name[1:]} while training.")
