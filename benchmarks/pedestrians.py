@@ -52,14 +52,10 @@ class Setting:
 
 
 SETTINGS = (
-    Setting(),
+    *(Setting(dim=d, longest=t) for d, t in ((10, 5), (10, 20), (40, 5), (40, 20), (100, 20))),
+    Setting(dim=40, longest=20, pairs=8),
+    Setting(dim=40, longest=20, power=0.7),
     *(Setting(longest=1, bounds=factor) for factor in (1.0, 10.0, 100.0)),  # the box of T3.3
-    Setting(longest=5, bounds=10.0),
-    Setting(longest=1, bounds=10.0, power=2.0),
-    Setting(dim=40, longest=20),
-    *(Setting(dim=d, longest=t, pairs=512, steps=5_000) for d, t in ((40, 20), (10, 20), (40, 50), (100, 20), (40, 5))),
-    Setting(pairs=512, steps=5_000),
-    *(Setting(dim=d, longest=20, pairs=pairs) for d, pairs in ((40, 8), (100, 8), (100, 32), (10, 8), (40, 16))),
 )
 
 
