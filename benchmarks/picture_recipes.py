@@ -34,6 +34,9 @@ def recipes(steps, batch):
         "Muon 0.01, half the batch": replace(muon, steps=2 * steps, batch=batch // 2),
         "Muon 0.01, sharpness 1 after half": replace(muon, sharpness=Annealed(3.0, hold=0.25, until=0.5)),
         "Muon 0.01, sharpness 1": replace(muon, sharpness=None),
+        "Muon 0.01, from sharpness 8": replace(muon, sharpness=Annealed(8.0, hold=0.5, until=0.75)),
+        "Muon 0.01, from sharpness 20": replace(muon, sharpness=Annealed(20.0, hold=0.5, until=0.75)),
+        "Muon 0.01, twice the steps": replace(muon, steps=2 * steps),
     }
 
 

@@ -83,6 +83,7 @@ def also(found):
 
 def how(result, budget):
     about, seeds = result.provenance, len(result.rows[0].seeds)
+    commits = ", ".join(commit[:12] for commit in about["commit"].split("; "))
     (part,) = (part for part in paper(result.paper).parts if part.label == result.label)
     named = "".join(f" --row {row.name}" for row in result.rows)
     chosen = named if result.expected < len(part.rows) else f" --{part.label.lower()}"
@@ -91,7 +92,7 @@ def how(result, budget):
     chosen += " --data DIR" * type(recorded).__module__.startswith("zhat.datasets")
     return (
         f"{seeds} seed{'s' * (seeds > 1)}, budget {budget}, on {about['device']}, torch {about['torch']}, commit "
-        f"{about['commit'].replace('; ', ', ')}. Command: `zhat reproduce {result.paper}{chosen} --seeds "
+        f"{commits}. Command: `zhat reproduce {result.paper}{chosen} --seeds "
         f"{seeds} --budget {budget}`; the calls that it was measured in are in results.json."
     )
 
@@ -290,7 +291,7 @@ def shuffled():
 PANELS = ("4a", "4b", "5a", "5b", "5c", "5d", "6a", "6b")  # of reizinger2024
 
 MEASURED = (
-    *(("zimmermann2021", part, "fast") for part in ("table-1", "table-2", "table-3", "figure-2")),
+    *(("zimmermann2021", part, "fast") for part in ("table-1", "table-2", "table-3", "table-3p", "figure-2")),
     *(("reizinger2024", part, "fast") for part in ("table-2", "table-3")),
     *(("reizinger2024", part, "paper") for part in ("table-4", "table-4s")),
     *(("reizinger2024", part, "fast") for part in ("table-5", "table-2p", "table-3p")),
@@ -441,6 +442,7 @@ PAGES = {
         "table-1": lambda: compared("table-1"),
         "table-2": lambda: compared("table-2"),
         "table-3": lambda: compared("table-3"),
+        "table-3p": lambda: compared("table-3p"),
         "transitions": transitions,
         "table-1v": lambda: compared("table-1v"),
         "figure-2": lambda: swept("figure-2"),
