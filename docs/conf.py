@@ -1,5 +1,6 @@
 """Sphinx settings. Docstrings are Markdown with TeX and Google sections; `as_rst` rewrites them for autodoc."""
 
+import hashlib
 import re
 import sys
 from pathlib import Path
@@ -10,16 +11,32 @@ sys.path.insert(0, str(HERE.parent / "src"))
 
 from zhat import __version__  # noqa: E402
 
+
+
+def source_digest():
+    """Eight characters that change with the source of the package."""
+    files = sorted((HERE.parent / "src").rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
+
+
 project = "zhat"
 author = "The zhat developers"
 copyright = "2026, The zhat developers"
 version = release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build", "_templates"]
 suppress_warnings = ["myst.header"]
 
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
+
+# Tutorials run when the docs are built. Their outputs are kept as long as neither they nor the package change.
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(HERE / "_build" / f"tutorials-{source_digest()}")
+nb_execution_in_temp = True
+nb_execution_timeout = 240
+nb_execution_raise_on_error = True
+nb_merge_streams = True
 
 templates_path = ["_templates"]
 autodoc_member_order = "bysource"
@@ -36,6 +53,8 @@ maximum_signature_line_length = 100
 
 html_theme = "furo"
 html_title = "zhat"
+html_static_path = ["static"]
+html_css_files = ["zhat.css"]
 
 
 BLOCK = re.compile(r"^\$\$(?P<math>.*?)\$\$$|^```\n(?P<code>.*?)^```$|(?P<example>^ *(>>>|\.\.\.).*$)", re.S | re.M)
