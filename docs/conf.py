@@ -27,7 +27,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx
 exclude_patterns = ["_build", "_templates"]
 suppress_warnings = ["myst.header"]
 
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 
 # Tutorials run when the docs are built. Their outputs are kept as long as neither they nor the package change.
