@@ -1,116 +1,104 @@
-"""Sphinx settings; the API pages are written from the docstrings, which are Markdown with TeX."""
+"""Sphinx settings. Docstrings are Markdown with TeX and Google sections; `as_rst` rewrites them for autodoc."""
 
-import inspect
+import hashlib
 import re
 import sys
-from importlib import import_module
 from pathlib import Path
+from textwrap import dedent, indent
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "src"))
 
 from zhat import __version__  # noqa: E402
 
+
+
+def source_digest():
+    """Eight characters that change with the source of the package."""
+    files = sorted((HERE.parent / "src").rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
+
+
 project = "zhat"
 author = "The zhat developers"
 copyright = "2026, The zhat developers"
 version = release = __version__
-extensions = ["myst_parser"]
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
-myst_heading_anchors = 3
-html_theme = "furo"
-html_title = "zhat"
-exclude_patterns = ["_build"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build", "_templates"]
 suppress_warnings = ["myst.header"]
 
-ROOMS = {
-    "zhat": "The package",
-    "zhat.dgp": "The world",
-    "zhat.datasets": "Recorded data",
-    "zhat.scenes": "Rendered worlds",
-    "zhat.encoders": "Encoders",
-    "zhat.objectives": "Objectives",
-    "zhat.kernels": "Kernels",
-    "zhat.training": "Training",
-    "zhat.metrics": "Metrics",
-    "zhat.theory": "Theory",
-    "zhat.experiment": "Experiments",
-    "zhat.audit": "Audit",
-    "zhat.papers": "Papers",
-    "zhat.runs": "Runs",
-    "zhat.results": "Results",
-    "zhat.report": "Reports",
-    "zhat.testing": "Contracts",
-}
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
+myst_heading_anchors = 3
+
+# Tutorials run when the docs are built. Their outputs are kept as long as neither they nor the package change.
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(HERE / "_build" / f"tutorials-{source_digest()}")
+nb_execution_in_temp = True
+nb_execution_timeout = 240
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+
+templates_path = ["_templates"]
+autodoc_member_order = "bysource"
+autodoc_class_signature = "mixed"
+autodoc_default_options = {"members": True}
+default_role = "py:obj"  # a name in backticks is a link wherever a page describes it
+add_module_names = False
+napoleon_custom_sections = ["Blind to", "Reference", "Not symmetric", "Diverged"]
+napoleon_attr_annotations = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+python_use_unqualified_type_names = True
+maximum_signature_line_length = 100
+
+html_theme = "furo"
+html_title = "zhat"
+html_static_path = ["static"]
+html_css_files = ["zhat.css"]
 
 
-def markdown(docstring):
-    """A Google-style docstring as Markdown: sections become definition-like lists, examples become code."""
-    out, section = [], ""
-    for line in inspect.cleandoc(docstring).splitlines():
-        title = re.fullmatch(r"(Args|Attributes|Returns|Raises|Example|Yields):", line)
-        if title:
-            section = title.group(1)
-            out += ["", f"**{section}**", ""]
-            if section == "Example":
-                out.append("```python")
-        elif section == "Example" and line and not line.startswith("    "):
-            out += ["```", "", line]
-            section = ""
-        elif section in ("Args", "Attributes", "Raises") and re.match(r"    \w[\w, ]*: ", line):
-            name, text = line.strip().split(": ", 1)
-            out.append(f"- `{name}`: {text}")
-        elif section in ("Args", "Attributes", "Raises") and line.startswith("        "):
-            out.append("  " + line.strip())
-        elif section == "Example":
-            out.append(line[4:])
-        elif section and line and not line.startswith("    "):
-            section = ""
-            out += ["", line]
-        else:
-            out.append(line.strip() if section else line)
-    if section == "Example":
-        out.append("```")
-    return "\n".join(out)
+BLOCK = re.compile(r"^\$\$(?P<math>.*?)\$\$$|^```\n(?P<code>.*?)^```$|(?P<example>^ *(>>>|\.\.\.).*$)", re.S | re.M)
+INLINE = re.compile(r"`(?P<code>[^`]+)`|(?<![\w$])\$(?P<math>[^$]+)\$(?![\w$])|(?P<mark>[|*])")
+SECTION = re.compile(rf"^({'|'.join(napoleon_custom_sections)}): (.+(?:\n\S.*)*)", re.M)
 
 
-def describe(name, thing, level):
-    lines = [f"{'#' * level} {name}", ""]
-    if inspect.isclass(thing) or inspect.isfunction(thing):
-        try:
-            signature = str(inspect.signature(thing)).replace("zhat.", "")
-        except ValueError:
-            signature = "(…)"
-        lines += ["```python", re.sub(r" at 0x[0-9a-f]+", "", f"{name}{signature}"), "```", ""]
-    if thing.__doc__ and (inspect.isclass(thing) or inspect.isfunction(thing)):
-        lines += [markdown(thing.__doc__), ""]
-    if inspect.isclass(thing):
-        for member, value in vars(thing).items():
-            function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
-            if not member.startswith("_") and inspect.isfunction(function) and function.__doc__:
-                kind = "" if isinstance(value, property) else "()"
-                lines += [f"`.{member}{kind}`: {inspect.cleandoc(function.__doc__).splitlines()[0]}", ""]
-    return lines
+def as_rst(text):
+    """One of our docstrings in reStructuredText: blocks of code and formulas, marks in a line, headings of sections."""
+    text = SECTION.sub(lambda m: f"{m[1]}:\n" + indent(m[2], "    "), text)
+    done, end = [], 0
+    for block in BLOCK.finditer(text):
+        done += [INLINE.sub(_inline, text[end : block.start()]), _block(block)]
+        end = block.end()
+    return "".join([*done, INLINE.sub(_inline, text[end:])])
 
 
-def write_api(app=None):
-    folder = HERE / "api"
-    folder.mkdir(exist_ok=True)
-    for module_name, title in ROOMS.items():
-        module = import_module(module_name)
-        public = [n for n in getattr(module, "__all__", vars(module)) if not n.startswith("_")]
-        lines = [f"# {title}: `{module_name}`", "", markdown(module.__doc__), ""]
-        for name in public:
-            thing = getattr(module, name)
-            own = getattr(thing, "__module__", "").startswith("zhat")
-            if hasattr(module, "__all__") or (own and thing.__module__ == module_name):
-                if inspect.ismodule(thing) or not (inspect.isclass(thing) or inspect.isfunction(thing)):
-                    continue
-                lines += describe(name, thing, 2)
-        page, text = folder / f"{module_name}.md", "\n".join(lines)
-        if not page.exists() or page.read_text(encoding="utf-8") != text:
-            page.write_text(text, encoding="utf-8")
+def _block(found):
+    if found["example"] is not None:
+        return found["example"]
+    directive, lines = ("math::", found["math"]) if found["math"] is not None else ("code-block:: text", found["code"])
+    return f"\n.. {directive}\n\n{indent(dedent(lines).strip(), '    ')}\n"
+
+
+def _inline(found):
+    if found["mark"] is not None:
+        return f"\\{found['mark']}"
+    if found["math"] is not None:
+        return f":math:`{found['math']}`"
+    name = re.fullmatch(r"[A-Za-z_][\w.]*", found["code"])
+    return f"`{found['code']}`" if name else f"``{found['code']}``"
+
+
+def process_docstring(app, what, name, thing, options, lines):
+    lines[:] = as_rst("\n".join(lines)).splitlines()
+
+
+def skip_member(app, what, name, thing, skip, options):
+    """A room leaves out what it takes from another room that has a page; the first page may name anything."""
+    page, written = app.env.docname.rpartition("/")[2], getattr(thing, "__module__", None) or ""
+    home = ".".join(written.split(".")[:2])
+    return skip or (page not in ("zhat", home) and (HERE / "api" / f"{home}.rst").exists())
 
 
 def setup(app):
-    app.connect("builder-inited", write_api)
+    app.connect("autodoc-skip-member", skip_member)
+    app.connect("autodoc-process-docstring", process_docstring, priority=400)  # before napoleon

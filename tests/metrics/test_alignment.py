@@ -43,6 +43,12 @@ def test_a_looser_class_never_fits_worse(shift, k):
             assert error(z, h, loose, shift) <= error(z, h, tight, shift) + 1e-9
 
 
+def test_a_map_takes_rows_of_any_precision():
+    z, h = data()
+    best = align(Moments.of(z, h), AFFINE)
+    torch.testing.assert_close(best(h.float()), best(h), atol=1e-4, rtol=0)
+
+
 @given(st.integers(0, 200), st.booleans())
 def test_permutations_are_the_best_of_all(seed, signed):
     z, h = data(seed=seed)

@@ -58,8 +58,8 @@ class Alignment:
     up_to: Equivalence
 
     def __call__(self, h: Tensor) -> Tensor:
-        """z_hat = A h + b, `(n, k) -> (n, d)`."""
-        return h @ self.matrix.T + self.offset
+        """z_hat = A h + b, `(n, k) -> (n, d)`, in the precision of A."""
+        return h.to(self.matrix) @ self.matrix.T + self.offset
 
 
 def align(moments: Moments, up_to: Equivalence, *, shift: bool = False) -> Alignment:

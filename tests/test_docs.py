@@ -1,0 +1,46 @@
+"""The reference has a page for every room, and Sphinx can read the Markdown of our docstrings."""
+
+import pkgutil
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+import zhat
+
+DOCS = Path(__file__).parent.parent / "docs"
+NOT_ROOMS = {"cli", "citing", "demo", "estimator", "fresh", "progress", "randomness"}  # described by `zhat`, or doors
+
+
+@pytest.fixture(scope="module")
+def as_rst():
+    pytest.importorskip("sphinx")
+    return runpy.run_path(str(DOCS / "conf.py"))["as_rst"]
+
+
+def test_every_room_has_a_page():
+    listed = re.findall(r"^    zhat\.(\w+)$", (DOCS / "reference.rst").read_text(encoding="utf-8"), re.M)
+    rooms = {module.name for module in pkgutil.iter_modules(zhat.__path__) if not module.name.startswith("_")}
+    assert rooms - NOT_ROOMS == set(listed)
+
+
+def test_names_become_links_and_other_code_stays_code(as_rst):
+    assert as_rst("`Pairs` of shape `(n, d)` in `.npy`") == "`Pairs` of shape ``(n, d)`` in ``.npy``"
+
+
+def test_formulas_become_mathematics(as_rst):
+    assert as_rst("the sum $a_i$") == "the sum :math:`a_i`"
+    assert as_rst("$$a\n  = b$$") == "\n.. math::\n\n    a\n      = b\n"
+
+
+def test_marks_of_rst_are_escaped_outside_code(as_rst):
+    assert as_rst("mean |h - z| of `a * b`") == r"mean \|h - z\| of ``a * b``"
+
+
+def test_a_section_on_one_line_gets_a_heading(as_rst):
+    assert as_rst("Blind to: rotations\nand scale.\n\nMore.") == "Blind to:\n    rotations\n    and scale.\n\nMore."
+
+
+def test_examples_are_left_alone(as_rst):
+    assert as_rst("    >>> `x` | 2") == "    >>> `x` | 2"
