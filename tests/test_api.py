@@ -14,7 +14,7 @@ PUBLIC = {
     "zhat.dgp": "Space Real Sphere Box Product Distribution Uniform Normal Laplace GeneralizedNormal Conditional "
     "Around VonMisesFisher Mixing Mixer Layers InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Process "
     "reseeded Batch encoder_input Pairs Clusters Sectors Stored Neighbours Copies CropAndColour",
-    "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented recorded Corpus Windows CentreWords CIFAR10 "
+    "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented Loaded recorded Corpus Windows CentreWords CIFAR10 "
     "Patches KITTIMasks KnownFactors DSprites Shapes3D MPI3D Cars3D SmallNORB COIL20 ImageNetX",
     "zhat.scenes": "Scene StillLife Jug Teapot Periodic Room RoomGrid Sprites SpriteGrid SCENES Mesh traversal",
     "zhat.encoders": "mlp residual_mlp Residual conv resnet18 deconv Posterior output OntoBox OntoSphere OntoProduct "

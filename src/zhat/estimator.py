@@ -16,7 +16,6 @@ import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-
 from torch import nn
 
 from zhat import _checks, randomness, runs
@@ -421,7 +420,14 @@ class IdentifiableEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
 def _told(value: Any) -> str:
     """A parameter as text, from which it is read again where that is possible."""
-    return said(value) if isinstance(value, nn.Module) else describe(value)
+    return said(value) if isinstance(value, nn.Module) else describe(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return type(value)(map(_plain, value)) if type(value) in (list, tuple) else value
 
 
 def _is_file(X: Any) -> bool:

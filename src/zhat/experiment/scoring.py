@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from zhat import _checks, randomness
 from zhat.dgp import Batch, Process, Sphere, encoder_input
+from zhat.dgp.process import refuse_no_process
 from zhat.equivalence import AFFINE, Equivalence
 from zhat.errors import BadInput
 from zhat.metrics import Measure, Moments, align, profile, singular_values
@@ -122,6 +123,7 @@ def rows_for_scoring(world: Process, n: int, seed: int, device: torch.device | s
     Seen rows are read without augmentation (`world.plain`). Draws come from a stream that training never uses.
     """
     _checks.count(n, "n")
+    refuse_no_process(world)
     source: Process = getattr(world, "plain" if seen else "held_out", None) or world
     return source.sample(n, generator=randomness.generator(seed, "score", device))
 
