@@ -67,7 +67,7 @@ def test_a_sweep_holds_its_axis_and_judges_the_claim(tmp_path):
     trial = tuple(replace(b, judged=False) for b in ROW.budgets)
     unjudged = replace(sweep, rows=tuple(replace(r, budgets=trial) for r in sweep.rows))
     *_, untold = reproduce(unjudged, budget="short", seeds=1, out=tmp_path / "trial")
-    assert (untold.judgement.holds, untold.judgement.claim) == (None, "budget short only tries the machinery")
+    assert (untold.judgement.holds, untold.judgement.claim) == (None, "budget short is too short for a verdict")
     assert from_json(to_json(second)) == second
 
 

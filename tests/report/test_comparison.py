@@ -83,7 +83,7 @@ def test_the_summary_counts_and_says_what_is_missing():
     assert "does not hold" in fails.summary
     assert "not judged" in silent.summary
     silent = tuple(replace(r, learned=replace(r.learned, verdict="")) for r in TABLE.rows)
-    assert "not judged: budget fast only tries the machinery" in replace(TABLE, rows=silent).summary
+    assert "not judged: budget fast is too short for a verdict" in replace(TABLE, rows=silent).summary
     ours = tuple(replace(r, learned=replace(r.learned, published=None, verdict=""), readings={}) for r in TABLE.rows)
     assert "2 rows of ours, without published numbers." in replace(TABLE, rows=ours).summary
 

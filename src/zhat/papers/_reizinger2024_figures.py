@@ -21,12 +21,19 @@ from zhat.papers._reizinger2024_settings import BATCH, FREE, KEY, R2_W, budgets,
 
 
 def point(
-    name: str, title: str, process: Clusters, *, batch: int = BATCH, fast_batch: int = 4096, labels: bool = False
+    name: str,
+    title: str,
+    process: Clusters,
+    *,
+    batch: int = BATCH,
+    fast_batch: int = 4096,
+    laptop_batch: int = 512,
+    labels: bool = False,
 ) -> Row:
     """A point of a figure: instance discrimination, or class labels."""
     process = replace(process, by_class=labels)
     kind = CrossEntropy if labels else InstanceDiscrimination
-    how_long = budgets(process, batch=batch, fast_batch=fast_batch)
+    how_long = budgets(process, batch=batch, fast_batch=fast_batch, laptop_batch=laptop_batch)
     row = Row(name, title, process, encoder(process), Fresh(kind, process.dim, process.labels), how_long)
     return replace(row, readings=(Reading(R2_W, HeadToVectors(AFFINE)),))
 
@@ -145,7 +152,7 @@ FIGURE_5B = Part(
     measure=FREE,
     score="R2",
     rows=tuple(
-        point(f"F5b.{i}", f"vMF(50), batch {b}", world(VonMisesFisher(50.0)), batch=b, fast_batch=b)
+        point(f"F5b.{i}", f"vMF(50), batch {b}", world(VonMisesFisher(50.0)), batch=b, fast_batch=b, laptop_batch=b // 8)
         for i, b in enumerate(BATCHES, 1)
     ),
     judge=Along(
