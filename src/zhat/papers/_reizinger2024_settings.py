@@ -39,7 +39,8 @@ def encoder(process: Clusters) -> Fresh:
     return Fresh(mlp, process.dim, process.dim, batch_norm=True)
 
 
-ON_TWO_CORES = (
+ON_TWO_CORES = Recipe(2_000, 512, 2e-3, lr_scale=HEAD_RATE)
+ABOUT_LAPTOP = (
     "Budget laptop: hidden layers of the encoder are 128 wide instead of up to 50 times the dimension, and 2,000 steps "
     "of 512 rows stand for 50,000 of 1024. Worlds, losses and scores are those of the paper."
 )
@@ -57,11 +58,10 @@ def bar(process: Clusters, published: Published | None) -> Bar | None:
     return Bar(min(95.0, round(published.mean - 3.0, 1)))
 
 
-def laptop(process: Clusters, batch: int, bar: Bar | None, rows: int) -> Budget:
+def _laptop(process: Clusters, recipe: Recipe, bar: Bar | None, rows: int) -> Budget:
     """About a minute on two cores with two seeds: the paper's network, narrower. Chosen on seeds 100 and up."""
     small = Fresh(mlp, process.dim, process.dim, widths=(128,) * 6, batch_norm=True)
-    recipe = Recipe(2_000, batch, 2e-3, lr_scale=HEAD_RATE)
-    return Budget("laptop", recipe, seeds=2, batches=1, rows=rows, bar=bar, encoder=small, about=ON_TWO_CORES)
+    return Budget("laptop", recipe, seeds=2, batches=1, rows=rows, bar=bar, encoder=small, about=ABOUT_LAPTOP)
 
 
 def budgets(
@@ -70,7 +70,7 @@ def budgets(
     rows: int = 8192,
     batch: int = BATCH,
     fast_batch: int = 4096,
-    laptop_batch: int = 512,
+    laptop: Recipe = ON_TWO_CORES,
     published: Published | None = None,
 ) -> tuple[Budget, ...]:
     """The paper's budget, ours on a GPU and on two cores, and one of a few seconds for tests.
@@ -85,6 +85,6 @@ def budgets(
     return (
         Budget("paper", Recipe(steps, batch, 1e-3, Constant(), precision="tf32"), batches=1, rows=rows),
         Budget("fast", Recipe(ours, fast_batch, 2e-3, lr_scale=HEAD_RATE, precision="tf32"), batches=1, rows=rows),
-        laptop(process, laptop_batch, bar(process, published), rows),
+        _laptop(process, laptop, bar(process, published), rows),
         Budget("smoke", Recipe(12, 128), seeds=2, batches=1, rows=512, profile_rows=1024, judged=False),
     )
