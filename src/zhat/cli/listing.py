@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from zhat.cli.completing import A_DEVICE, a_kind_or_a_paper
 from zhat.cli.door import Console, app, door
 from zhat.errors import BadInput, UnknownName
 
@@ -34,9 +35,14 @@ KINDS = {  # a kind is what a room exports from some of its modules; all of them
 @door
 def list_(
     kind: Annotated[
-        str | None, typer.Argument(help="One kind only, for instance metrics; or the key of a paper.")
+        str | None,
+        typer.Argument(
+            help="One kind only, for instance metrics; or the key of a paper.", autocompletion=a_kind_or_a_paper
+        ),
     ] = None,
-    device: Annotated[str, typer.Option(help="For a paper: the machine whose time is measured.")] = "auto",
+    device: Annotated[
+        str, typer.Option(help="For a paper: the machine whose time is measured.", autocompletion=A_DEVICE)
+    ] = "auto",
 ) -> None:
     """Show what there is: spaces, distributions, objectives, metrics, theorems, classes of maps, papers.
 
