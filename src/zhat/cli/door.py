@@ -45,12 +45,12 @@ class _Command(TyperCommand):
             shown = [p for p in self.get_params(ctx) if p.param_type_name == kind]
             records = [(_written(p), record[1]) for p in shown if (record := p.get_help_record(ctx)) is not None]
             if records:
-                formatter.write(f"\n{title}:\n{_beside(records, formatter.width)}\n")
+                formatter.write(f"\n{title}:\n{beside(records, formatter.width)}\n")
 
 
-def _beside(records: list[tuple[str, str]], width: int) -> str:
+def beside(records: list[tuple[str, str]], width: int, widest: int = 26) -> str:
     """Names, and beside them what they mean; a word, the name of an option for instance, is never broken."""
-    indent = 4 + min(max(len(name) for name, _ in records), 26)
+    indent = 4 + min(max(len(name) for name, _ in records), widest)
     lines = []
     for name, said in records:
         filled = textwrap.wrap(said, max(20, width - indent), break_on_hyphens=False, break_long_words=False) or [""]
