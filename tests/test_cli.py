@@ -39,7 +39,18 @@ def test_version():
 
 
 def test_commands_are_the_documented_ones():
-    assert sorted(COMMANDS) == ["adapt", "audit", "check", "decode", "demo", "list", "report", "reproduce", "show"]
+    assert sorted(COMMANDS) == [
+        "adapt",
+        "audit",
+        "check",
+        "decode",
+        "demo",
+        "list",
+        "report",
+        "reproduce",
+        "runs",
+        "show",
+    ]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -7,6 +7,10 @@ from collections.abc import Callable, Iterable
 
 import typer
 
+RUN_FIELDS = (  # those of zhat.experiment.finished, which loads torch
+    *("paper", "part", "row", "budget", "seed", "setting", "measure", "score", "held_out", "low", "high", "seconds"),
+    *("date", "commit", "device", "zhat", "folder"),
+)
 WORLDS = ("jug", "teapot", "room", "sprites")  # those of zhat.scenes, which loads torch
 
 Offer = Callable[[typer.Context, str], list[str]]
@@ -57,6 +61,13 @@ def a_class(ctx: typer.Context, incomplete: str) -> list[str]:
     from zhat.equivalence import Equivalence
 
     return _starting((up_to.name.lower() for up_to in Equivalence if up_to <= Equivalence.AFFINE), incomplete)
+
+
+def a_field(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Offers what runs can be listed by; behind a minus as well."""
+    sign = "-" if incomplete.startswith("-") else ""
+    classes = a_class(ctx, "")
+    return [sign + word for word in _starting((*RUN_FIELDS, *classes), incomplete.removeprefix("-"))]
 
 
 A_DEVICE = one_of("auto", "cpu", "cuda")
