@@ -39,18 +39,7 @@ def test_version():
 
 
 def test_commands_are_the_documented_ones():
-    assert sorted(COMMANDS) == [
-        "adapt",
-        "audit",
-        "check",
-        "decode",
-        "demo",
-        "list",
-        "report",
-        "reproduce",
-        "runs",
-        "show",
-    ]
+    assert " ".join(sorted(COMMANDS)) == "adapt audit check decode demo list report reproduce runs show"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
