@@ -231,7 +231,10 @@ MISTAKES = [
     ),
     (["reproduce", "zimmermann2021", "--row", "T9"], "there is no row named 'T9'. Known: T1.1, T1.2"),
     (["reproduce", "zimmermann2021", "--table", "1", "--figure", "2"], "--table and --figure were both given"),
-    (["reproduce", "zimmermann2021", "--budget", "huge"], "there is no budget named 'huge'. Known: paper, fast, smoke"),
+    (
+        ["reproduce", "zimmermann2021", "--budget", "huge"],
+        "there is no budget named 'huge'. Known: paper, fast, laptop, smoke",
+    ),
     (["reproduce", "zimmermann2021", "--row", "T1.1", "--seeds", "0"], "must be a whole number of at least 1, but 0"),
     (["reproduce", "zimmermann2021", "--row", "T1.1", "--device", "abacus"], "the device 'abacus' cannot be used"),
     (["reproduce", "zimmermann2021", "--executor", "many"], "--executor must be processes:N or dask://HOST:PORT"),
@@ -417,8 +420,60 @@ def test_a_dask_cluster_that_is_not_there_gets_a_sentence(tmp_path, monkeypatch)
     assert "pip install 'zhat[dask]'" in shown.output
 
 
-def test_a_paper_is_listed_with_its_rows_and_measured_times(monkeypatch):
+def told(monkeypatch, *words):
+    """What is said before a training of ten seconds a step, and the budget that would be trained."""
     from zhat import experiment
+    from zhat.experiment import forecast
+
+    asked = []
+
+    def refuses(part, **how):
+        asked.append(how["budget"])
+        raise BadInput("stop here")
+
+    monkeypatch.setattr(forecast, "seconds_per_step", lambda row, budget, **how: 0.01 * budget.recipe.batch / 512)
+    monkeypatch.setattr(experiment, "reproduce", refuses)
+    shown = zhat("reproduce", "zimmermann2021", "--device", "cpu", *words)
+    assert "stop here" in shown.output
+    return " ".join(shown.output.split()), asked
+
+
+def test_without_a_gpu_the_budget_is_laptop_and_a_long_training_is_foretold(monkeypatch):
+    said, asked = told(monkeypatch, "--table", "2")
+    assert asked == ["laptop"]
+    assert "Table 2 at budget laptop: about" in said
+    assert "of training on cpu. Faster: one row, such as --row T2.8" in said
+    assert "; a GPU. If you interrupt it, the same command resumes." in said
+    assert "--budget laptop" not in said
+
+
+def test_a_budget_for_a_gpu_names_the_laptop_as_what_would_be_faster(monkeypatch):
+    said, asked = told(monkeypatch, "--row", "T2.8", "--budget", "fast")
+    assert asked == ["fast"]
+    # 10,000 steps of T2.8 and as many of its reference, five seeds of 0.12 s a step
+    assert "Table 2 at budget fast: about 3.3 h of training on cpu. Faster: --budget laptop (" in said
+    assert "--row" not in said
+
+
+def test_a_short_training_is_not_foretold(monkeypatch):
+    said, asked = told(monkeypatch, "--table", "2", "--budget", "smoke")
+    assert asked == ["smoke"]
+    assert "about" not in said
+
+
+def test_a_part_without_the_budget_is_left_out_where_others_have_it(monkeypatch, tmp_path):
+    from zhat.experiment import forecast
+
+    monkeypatch.setattr(forecast, "seconds_per_step", lambda row, budget, **how: 0.0)
+    words = ("--no-train", "--out", str(tmp_path), "--budget", "laptop")
+    (folder := tmp_path / "runs" / "zimmermann2021").mkdir(parents=True)
+    shown = zhat("reproduce", "zimmermann2021", "--table", "4", *words)
+    assert (shown.exit_code, "there is no budget named 'laptop'" in shown.output) == (2, True)
+    assert not list(folder.iterdir())
+
+
+def test_a_paper_is_listed_with_its_rows_and_measured_times(monkeypatch):
+    from zhat.experiment import forecast
 
     asked = []
 
@@ -426,7 +481,7 @@ def test_a_paper_is_listed_with_its_rows_and_measured_times(monkeypatch):
         asked.append((row.name, budget.name))
         return 0.01 if budget.recipe.muon is None else 0.02
 
-    monkeypatch.setattr(experiment, "seconds_per_step", two_steps)
+    monkeypatch.setattr(forecast, "seconds_per_step", two_steps)
     shown = zhat("list", "zimmermann2021")
     assert shown.exit_code == 0, shown.output
     assert max(len(line.rstrip()) for line in shown.output.splitlines()) <= 80

@@ -2,9 +2,10 @@ import io
 
 from rich.console import Console
 
-from tests.report.test_comparison import SWEEP, TABLE
+from tests.report.test_comparison import BARRED, SWEEP, TABLE
 from zhat import Progress
-from zhat.progress import Growing, clock, compared
+from zhat import progress
+from zhat.progress import Growing, clock, compared, spoken
 
 
 def test_the_bar_shows_steps_loss_and_time_left():
@@ -25,13 +26,15 @@ def drawn(thing, width=80):
 
 
 def test_the_comparison_fits_80_columns_and_shows_both_numbers():
-    for result in (TABLE, SWEEP):
+    for result in (TABLE, SWEEP, BARRED):
         shown = drawn(compared(result))
         assert max(len(line) for line in shown.splitlines()) <= 80
         assert "99.10 ± 0.14" in shown
         assert "…" not in shown
     assert "-43.00" in drawn(compared(TABLE))
     assert "missed" in drawn(compared(TABLE))
+    assert "≥ 95" in drawn(compared(BARRED))
+    assert "not shown" in drawn(compared(BARRED))
 
 
 def test_a_growing_table_says_what_runs_and_when_it_ends():
@@ -52,6 +55,28 @@ def test_without_a_terminal_each_finished_row_is_one_line():
         growing.grown(TABLE)
         growing.grown(TABLE)
     assert screen.getvalue().splitlines() == ["T1: 99.10 ± 0.14 reproduced (3 s)", "T2: 55.00 ± 7.07 missed (3 s)"]
+
+
+def test_without_a_terminal_a_line_is_printed_now_and_then(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    screen = io.StringIO()
+    with Growing("a paper", {"T1": 100}, console=Console(file=screen, width=80)) as growing:
+        for step in range(100):
+            now[0] += 0.5
+            growing.training("T1", step, 100, 1.5)
+    assert screen.getvalue().splitlines() == ["T1: step 59 of 100, loss 1.5 · 0:30 so far, about 0:21 left"]
+
+
+def test_a_time_is_said_as_one_would_say_it():
+    assert [spoken(s) for s in (0.2, 89, 100, 5000, 7000, 400_000)] == [
+        "1 s",
+        "89 s",
+        "2 min",
+        "83 min",
+        "1.9 h",
+        "111 h",
+    ]
 
 
 def test_a_clock_reads_like_one():

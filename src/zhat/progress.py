@@ -52,10 +52,15 @@ class Progress:
         self._bar.update(self._task, completed=done, total=steps, loss=f"{loss:.4g}")
 
 
+EVERY = 30.0
+"""Seconds between lines about a training where there is no terminal."""
+
+
 class Growing:
     """A table of published and measured scores that grows while rows are trained.
 
-    On a terminal it is drawn anew as it grows; elsewhere one line is printed for each finished row.
+    On a terminal it is drawn anew as it grows; elsewhere one line is printed for each finished row, and while a row is
+    trained one every half minute.
 
     Args:
         title: of the table.
@@ -66,7 +71,7 @@ class Growing:
     def __init__(self, title: str, steps: dict[str, int], *, console: Console) -> None:
         self.title, self.steps, self.console = title, steps, console
         self.started = time.monotonic()
-        self.now = ""
+        self.said = self.started  # when the last line was printed, without a terminal
         self.trained = 0  # steps of this process in rows that are done
         self.current: tuple[str, int, int, float] | None = None
         self.result: PartResult | None = None
@@ -89,6 +94,12 @@ class Growing:
         if self.current is not None and self.current[0] != name:
             self._leave(self.current)
         self.current = (name, done, steps, loss)
+        if not self.console.is_terminal and time.monotonic() - self.said >= EVERY:
+            self._print(self._line())
+
+    def _print(self, line: str) -> None:
+        self.console.print(line, highlight=False, soft_wrap=True)
+        self.said = time.monotonic()
 
     def _leave(self, current: tuple[str, int, int, float]) -> None:
         self.trained += current[1]
@@ -103,7 +114,7 @@ class Growing:
             for row in result.rows:
                 if row.name not in before:
                     said = "finished" if row.learned is None else f"{row.learned} {row.learned.verdict}".strip()
-                    self.console.print(f"{row.name}: {said} ({row.seconds:.0f} s)", highlight=False)
+                    self._print(f"{row.name}: {said} ({row.seconds:.0f} s)")
 
     def _left(self) -> float | None:
         """Seconds until everything is done, at the pace so far."""
@@ -119,14 +130,17 @@ class Growing:
         parts: list[Table | Text] = []
         if self.result is not None:
             parts.append(compared(self.result))
+        return Group(*parts, Text(self._line()))
+
+    def _line(self) -> str:
+        """What is trained, since when, and how long it will take."""
         line = self.title
         if self.current is not None:
             name, done, steps, loss = self.current
             line = f"{name}: step {done:,} of {steps:,}, loss {loss:.4g}"
         line += f" · {clock(time.monotonic() - self.started)} so far"
         left = self._left()
-        parts.append(Text(line + (f", about {clock(left)} left" if left is not None else "")))
-        return Group(*parts)
+        return line + (f", about {clock(left)} left" if left is not None else "")
 
 
 def clock(seconds: float) -> str:
@@ -136,12 +150,26 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+def spoken(seconds: float) -> str:
+    """Seconds as one would say them.
+
+    Example:
+        >>> [spoken(s) for s in (20, 200, 7000, 400_000)]
+        ['20 s', '3 min', '1.9 h', '111 h']
+    """
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.{0 if seconds >= 36_000 else 1}f} h"
+
+
 def _place(x: float) -> str:
     """A value on an axis, whole where it is large."""
     return f"{x:.3g}" if abs(x) < 1000 else f"{x:,.0f}"
 
 
-_COLOURS = {"reproduced": "green", "exceeded": "green", "missed": "red"}
+_COLOURS = {"reproduced": "green", "exceeded": "green", "missed": "red", "shown": "green", "not shown": "red"}
 
 
 def compared(result: PartResult) -> Table:
@@ -187,6 +215,11 @@ def _decoded(result: PartResult) -> dict[str, list[str]]:
     }
 
 
+def _difference(ours: Measured) -> str:
+    """How far ours is from the published mean, where that is what ours is judged by."""
+    return f"{ours.mean - ours.published.mean:+.2f}" if ours.published and not ours.bar else ""
+
+
 def _columns(result: PartResult) -> dict[str, list[str]]:
     """The cells of every row by the name of their column; a column without content is left out."""
     axis, rows = result.judgement.axis, result.rows
@@ -204,7 +237,8 @@ def _columns(result: PartResult) -> dict[str, list[str]]:
         "x": [] if axis is None else [_place(x) for x in axis.values],
         "published": of(lambda ours: str(ours.published or "")),
         "ours": of(str),
-        "diff": of(lambda ours: f"{ours.mean - ours.published.mean:+.2f}" if ours.published and not axis else ""),
+        "bar": of(lambda ours: str(ours.bar or "")),
+        "diff": of(lambda ours: _difference(ours) if not axis else ""),
         "held out": of(lambda ours: f"{ours.held_out_mean:.2f}"),
         "verdict": of(verdict),
         **{name: [str(row.readings.get(name, "")) for row in rows] for name in readings},

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from tests.experiment.test_running import ROW
 from zhat.equivalence import AFFINE
 from zhat.experiment import Along, Part, reproduce, verdict
-from zhat.experiment.judges import verdict_of_error
+from zhat.experiment.judges import RULE_OF_EFFECTS, verdict_of_effect, verdict_of_error
 from zhat.metrics import Recovery
-from zhat.results import Published, from_json, to_json
+from zhat.results import Bar, Published, from_json, to_json
 
 R2 = Recovery(AFFINE, holdout=0)
 
@@ -35,6 +35,33 @@ def test_the_rule_for_errors():
     assert verdict_of_error(Published(0.3, 0.0), [0.31]) == "reproduced"
     assert verdict_of_error(Published(0.3, 0.0), [0.1]) == "exceeded"
     assert verdict_of_error(Published(0.0, 0.0), [0.03]) == "missed"
+
+
+def test_the_rule_of_effects():
+    assert verdict_of_effect(Bar(90.0), [91.0, 89.0]) == "shown"  # the mean reaches it
+    assert verdict_of_effect(Bar(90.0), [91.0, 88.0]) == "not shown"
+    assert verdict_of_effect(Bar(75.0, below=True), [60.0, 75.0]) == "shown"  # where the paper fails, so do we
+    assert verdict_of_effect(Bar(75.0, below=True), [60.0, 99.0]) == "not shown"
+
+
+def test_a_budget_with_a_bar_is_judged_by_it_and_by_no_published_number(tmp_path):
+    short = ROW.budget("short")
+    numbers = {"published": Published(99.9, 0.0), "identity": Published(99.9, 0.0), "supervised": "ref"}
+    rows = tuple(
+        replace(ROW, name=f"T9.{i}", budgets=(replace(short, bar=bar, about="A short way."),), **numbers)
+        for i, bar in enumerate((Bar(-1000.0), Bar(99.9)))
+    )
+    table = Part(
+        "zimmermann2021", "Table 9", "a table for tests", "R2", rows, R2,
+        references=(replace(ROW, name="ref", published=Published(99.9, 0.0)),),
+    )  # fmt: skip
+    *_, found = reproduce(table, budget="short", seeds=1, out=tmp_path, notes=("A note.",))
+    assert [row.learned.verdict for row in found.rows] == ["shown", "not shown"]
+    assert {row.identity.verdict for row in found.rows} | {row.supervised.verdict for row in found.rows} == {""}
+    assert found.judgement.rule == RULE_OF_EFFECTS
+    assert found.summary == "1 shown, 1 not shown, of 2 rows."
+    assert found.notes == ("A short way.", "A note.")
+    assert from_json(to_json(found)) == found
 
 
 def test_a_sweep_holds_its_axis_and_judges_the_claim(tmp_path):
@@ -67,7 +94,7 @@ def test_a_sweep_holds_its_axis_and_judges_the_claim(tmp_path):
     trial = tuple(replace(b, judged=False) for b in ROW.budgets)
     unjudged = replace(sweep, rows=tuple(replace(r, budgets=trial) for r in sweep.rows))
     *_, untold = reproduce(unjudged, budget="short", seeds=1, out=tmp_path / "trial")
-    assert (untold.judgement.holds, untold.judgement.claim) == (None, "budget short only tries the machinery")
+    assert (untold.judgement.holds, untold.judgement.claim) == (None, "budget short is too short for a verdict")
     assert from_json(to_json(second)) == second
 
 

@@ -320,7 +320,7 @@ def test_finished_models_are_not_trained_again(tmp_path):
     *_, second = reproduce(FAMILY, budget="trial", out=tmp_path / "runs", progress=lambda *now: told.append(now))
     assert not told
     assert second.judgement == first.judgement
-    assert (second.judgement.holds, second.judgement.claim) == (None, "budget trial only tries the machinery")
+    assert (second.judgement.holds, second.judgement.claim) == (None, "budget trial is too short for a verdict")
     forget(FAMILY, FAMILY.rows[:1], "trial", tmp_path / "runs")
     list(reproduce(FAMILY, budget="trial", out=tmp_path / "runs", progress=lambda *now: told.append(now)))
     assert {name for name, *_ in told} == {"W2"}

@@ -153,7 +153,7 @@ def test_claims_are_open_where_models_are_missing_or_only_tried():
     assert judged(a="rrrss", b="rrrss").claims == ()
     tried = judged(budget="smoke", a="rrrss", b="rrrss", c="srrss")
     assert tried.claims == ()
-    assert "Claims are not judged: budget smoke only tries the machinery" in tried.claim
+    assert "Claims are not judged: budget smoke is too short for a verdict" in tried.claim
     with pytest.raises(BadInput, match="the paper orders t4, .* but a was read for t0"):
         judged(replace(JUDGE, order=("t4", "t9")), a="rrrss", b="rrrss", c="srrss")
 

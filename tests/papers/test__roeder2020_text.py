@@ -51,7 +51,7 @@ def test_the_command_draws_figure_1(novels, tmp_path, monkeypatch):
     assert "Give the folder that holds it with --data" in missing.output
     shown = zhat("reproduce", "roeder2020", *how, "--data", str(novels))
     assert shown.exit_code == 0, shown.output
-    assert "The claim is not judged: budget smoke only tries the machinery." in shown.output
+    assert "The claim is not judged: budget smoke is too short for a verdict." in shown.output
     folder = tmp_path / "out" / "roeder2020" / "figure-1" / "smoke+W2"
     assert {p.name for p in folder.iterdir()} == {"results.json", "table.md", "table.tex", "report.html", "figure.svg"}
     assert len(from_json((folder / "results.json").read_text()).judgement.agreements) == 2

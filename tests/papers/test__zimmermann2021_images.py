@@ -84,7 +84,7 @@ def test_a_box_can_grow_as_far_at_every_budget_of_ours():
     }
     assert reach["paper"] == pytest.approx(30)
     assert reach["fast"] == pytest.approx(35, rel=0.01)
-    assert reach["small"] == pytest.approx(35, rel=0.01)
+    assert reach["laptop"] == pytest.approx(35, rel=0.01)
 
 
 @pytest.mark.parametrize("row", EVERY, ids=lambda row: row.name)

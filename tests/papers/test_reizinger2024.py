@@ -101,16 +101,31 @@ def test_the_encoder_has_the_papers_size():
 def test_rows_that_share_a_training_have_the_same_settings():
     for table in TABLES:
         for row in table.rows:
-            for budget in ("paper", "fast", "smoke"):
+            for budget in ("paper", "fast", "laptop", "smoke"):
                 row.budget(budget)
             if row.same_as:
                 other = table.row(row.same_as)
                 assert row.settings(row.budget("fast")) == other.settings(other.budget("fast"))
+                assert row.settings(row.budget("laptop")) == other.settings(other.budget("laptop"))
                 assert {r.name for r in row.readings if r.read} <= {r.name for r in other.readings}
         kept = [row.folder(row.budget("fast")).split("/")[1] for row in table.needed(table.rows)]
         assert len(set(kept)) == len(kept), "a setting would be trained twice"
     assert len(here.TABLE_2.needed(here.TABLE_2.rows)) == 20
     assert len(here.TABLE_3.needed(here.TABLE_3.rows)) == 10
+
+
+def test_two_cores_have_a_bar_for_every_row_and_the_worlds_and_losses_of_the_paper():
+    bars = {name: str(row.budget("laptop").bar) for name, row in ROWS.items()}
+    assert bars["R2.1o"] == bars["R3.7"] == bars["R5.3a"] == "≥ 95"
+    assert (bars["R2.4o"], bars["R2.5a"], bars["R2.13o"]) == ("≥ 89.5", "≥ 78.9", "≥ 82.2")  # published less 3
+    assert [name for name, bar in bars.items() if bar.startswith("≤")] == ["R2.11o", "R2.11a", "R3.10"]
+    assert (bars["R2.11ap"], bars["R3.10p"]) == ("≥ 90", "≥ 90")  # past the paper, tight clusters are found
+    for row in [*ROWS.values(), *(row for part in FIGURES if "3" not in part.label for row in part.rows)]:
+        budget = row.budget("laptop")
+        ours = row.under(budget)
+        assert (ours.process, ours.objective, budget.seeds) == (row.process, row.objective, 2)
+        assert ours.encoder.args == row.encoder.args
+    assert {part.budget_on("cpu") for part in (*TABLES, *FIGURES)} == {"laptop", "fast"}
 
 
 def test_theory_speaks_of_every_row_and_names_what_the_paper_marks_as_broken():

@@ -126,4 +126,4 @@ def test_figure_2_at_budget_smoke(tmp_path):
     words = ["reproduce", "roeder2020", "--figure", "2", "--budget", "smoke", "--device", "cpu", "--out", str(tmp_path)]
     result = CliRunner().invoke(cli.app, words)
     assert result.exit_code == 0, result.output
-    assert "The claim is not judged: budget smoke only tries the machinery." in result.output
+    assert "The claim is not judged: budget smoke is too short for a verdict." in result.output

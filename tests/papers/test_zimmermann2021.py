@@ -119,10 +119,27 @@ def test_the_variant_differs_from_the_table_in_the_conditional_alone():
         assert (row.process.conditional.family.std, original.process.conditional.family.std) == (0.05, 1.0)
 
 
+def test_two_cores_have_a_bar_for_every_row_and_the_worlds_and_losses_of_the_paper():
+    bars = {row.name: str(row.budget("laptop").bar) for row in (*ROWS, *TABLE_1_VARIANT.rows)}
+    assert {bar for name, bar in bars.items() if name.startswith("T1")} == {"≥ 95"}
+    assert {bar for name, bar in bars.items() if name.startswith("T2")} == {"≥ 90", "≤ 75"}
+    assert [row.name for row in ROWS if row.budget("laptop").bar.below] == ["T2.8", "T2.9", "T2.10"]
+    for row in (*ROWS, *REFERENCES, *TABLE_1_VARIANT.rows, *FIGURE_2.rows):
+        budget = row.budget("laptop")
+        ours = row.under(budget)
+        assert (ours.process, ours.objective, budget.seeds) == (row.process, row.objective, 2)
+        assert ours.encoder.args == row.encoder.args == (10, 10)
+        assert dict(ours.encoder.kwargs).get("onto") == dict(row.encoder.kwargs).get("onto")
+    assert {part.budget_on("cpu") for part in (TABLE_1, TABLE_2, TABLE_1_VARIANT, FIGURE_2)} == {"laptop"}
+    assert TABLE_1.budget_on("cuda") == "fast"
+
+
+@pytest.mark.parametrize("name", ["fast", "laptop"])
 @pytest.mark.parametrize("row", [*ROWS, *REFERENCES, *TABLE_1_VARIANT.rows, *FIGURE_2.rows], ids=lambda r: r.name)
-def test_every_row_trains(row):
-    recipe = row.budget("fast").recipe.on("cpu")
-    run = train(row.encoder, row.process, row.objective, replace(recipe, steps=2, batch=16))
+def test_every_row_trains(row, name):
+    budget = row.budget(name)
+    recipe, encoder = budget.recipe.on("cpu"), row.under(budget).encoder
+    run = train(encoder, row.process, row.objective, replace(recipe, steps=2, batch=16))
     assert run.curves[0].steps == (1, 2)
     assert all(math.isfinite(v) for v in run.curves[0].loss)
 

@@ -12,6 +12,7 @@ from zhat.report.comparison import agreements, figure, latex, markdown, page, ro
 from zhat.results import (
     Agreement,
     Axis,
+    Bar,
     Curve,
     Judgement,
     Measured,
@@ -52,7 +53,28 @@ AXIS = Axis("concentration", (1.0, 50.0), 20.0, "the conditional's", (0.1, 0.9),
 SWEEP = replace(TABLE, judgement=Judgement(claim="high, then low", holds=True, axis=AXIS))
 
 
-@pytest.mark.parametrize("result", [TABLE, SWEEP], ids=["table", "sweep"])
+BARRED = replace(
+    TABLE,
+    budget="laptop",
+    rows=tuple(
+        replace(row, learned=replace(row.learned, bar=Bar(95.0), verdict=verdict))
+        for row, verdict in zip(TABLE.rows, ("shown", "not shown"), strict=True)
+    ),
+)
+
+
+def test_a_bar_has_a_column_and_its_verdict_a_colour():
+    grid = rows(BARRED)
+    assert [line[grid.header.index("bar")] for line in grid.rows] == ["≥ 95", "≥ 95"]
+    assert [line[grid.header.index("verdict")] for line in grid.rows] == ["shown", "not shown"]
+    assert "bar" not in rows(TABLE).header
+    shown = page(BARRED)
+    assert '<td class="not-shown">not shown</td>' in shown
+    assert "the bar of the row" in shown
+    assert "the bar of the row" not in page(TABLE)
+
+
+@pytest.mark.parametrize("result", [TABLE, SWEEP, BARRED], ids=["table", "sweep", "barred"])
 def test_all_files_are_written_and_say_the_same(result, tmp_path):
     files = report.write_comparison(result, tmp_path / "new")
     assert sorted(files) == sorted(["json", "markdown", "latex", "html"] + (["svg"] if result is SWEEP else []))
@@ -83,7 +105,7 @@ def test_the_summary_counts_and_says_what_is_missing():
     assert "does not hold" in fails.summary
     assert "not judged" in silent.summary
     silent = tuple(replace(r, learned=replace(r.learned, verdict="")) for r in TABLE.rows)
-    assert "not judged: budget fast only tries the machinery" in replace(TABLE, rows=silent).summary
+    assert "not judged: budget fast is too short for a verdict" in replace(TABLE, rows=silent).summary
     ours = tuple(replace(r, learned=replace(r.learned, published=None, verdict=""), readings={}) for r in TABLE.rows)
     assert "2 rows of ours, without published numbers." in replace(TABLE, rows=ours).summary
 

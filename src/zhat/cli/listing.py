@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
-from dataclasses import replace
 from importlib import import_module
 from inspect import getsource, isclass, isfunction
 from itertools import pairwise
@@ -161,10 +161,11 @@ def _list_paper(paper: Any, device: str, console: Console) -> None:
     import torch
 
     from zhat import _checks
+    from zhat.experiment.forecast import Forecast
 
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else str(_checks.device(device))
     console.print(f"[bold]{paper.key}[/bold]: {paper.title}", highlight=False)
-    measured: dict[Any, float | None] = {}
+    forecast = Forecast(where)
     for part in paper.parts:
         needed, budgets = part.needed(part.rows), [budget.name for budget in part.rows[0].budgets]
         table = Table(title=f"{part.label}, {part.score}", title_justify="left")
@@ -176,7 +177,7 @@ def _list_paper(paper: Any, device: str, console: Console) -> None:
             for row in needed:
                 spent = {}
                 for budget in row.budgets:
-                    seconds = None if part.measure is None else _seconds(row, budget, where, measured)
+                    seconds = None if part.measure is None else forecast.seconds(row, budget)
                     total[budget.name].append(seconds)
                     steps = f"{budget.seeds} x {budget.recipe.steps:,} steps"
                     spent[budget.name] = steps if part.measure is None else _told(seconds)
@@ -196,33 +197,7 @@ def _list_paper(paper: Any, device: str, console: Console) -> None:
     )
 
 
-def _seconds(row: Any, budget: Any, where: str, measured: dict[Any, float | None]) -> float | None:
-    """Training time of a row; what a step costs is measured once for equal networks, losses and recipes."""
-    from zhat.training import Constant
-
-    key = (row.encoder, row.objective, replace(budget.recipe, steps=1, schedule=Constant(), sharpness=None))
-    if key not in measured:
-        measured[key] = _step_time(row, budget, where)
-    step = measured[key]
-    return None if step is None else float(step * budget.recipe.steps * budget.seeds)
-
-
-def _step_time(row: Any, budget: Any, where: str) -> float | None:
-    """Seconds of one step; None where it cannot be measured here."""
-    from zhat.experiment import seconds_per_step
-    from zhat.experiment.running import parameters
-
-    size, batch = parameters(row), budget.recipe.batch
-    dear = getattr(row.process, "rows_at_once", None) or batch
-    if where == "cpu" and (size > 2**26 or size * batch > 2**34 or batch > dear):
-        return None
-    try:
-        return seconds_per_step(row, budget, seeds=1, device=where)
-    except BadInput:
-        return None
-
-
 def _told(seconds: float | None) -> str:
     from zhat.progress import clock
 
-    return "–" if seconds is None else clock(seconds)
+    return "–" if seconds is None or not math.isfinite(seconds) else clock(seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,9 +38,13 @@ def reproduce(
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="How many seeds; the budget's number if not given.")] = None,
     budget: Annotated[
-        str,
-        typer.Option(help="smoke (seconds), fast (minutes on a GPU) or paper.", autocompletion=of_the_paper("budget")),
-    ] = "fast",
+        str | None,
+        typer.Option(
+            help="smoke (seconds), laptop (about a minute a row on two cores), fast (minutes a row on a GPU) or "
+            "paper. Not given: fast on a GPU, laptop elsewhere.",
+            autocompletion=of_the_paper("budget"),
+        ),
+    ] = None,
     device: Annotated[
         str, typer.Option(help="Where to train: auto, cpu, cuda, cuda:1, …", autocompletion=A_DEVICE)
     ] = "auto",
@@ -63,12 +68,14 @@ def reproduce(
 ) -> None:
     """Regenerate a paper's tables and figures, published and measured side by side.
 
+    Before a training of more than a few minutes it says how long it will take here, and what would be faster.
     Writes results.json, table.md, table.tex and report.html to OUT/PAPER/PART/BUDGET, and every run to OUT/runs. An
     interrupted call goes on when it is started again. Without --table or --figure it does everything.
     """
     import torch
 
     from zhat import _checks, experiment, papers
+    from zhat.experiment.forecast import Forecast
     from zhat.progress import Growing, clock, compared
     from zhat.report import write_comparison
 
@@ -90,23 +97,32 @@ def reproduce(
         raise BadInput("--no-resume trains rows again, and --no-train trains none. Give one of them.")
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     console = Console()
-    empty: list[NothingFinished | MissingData] = []
+    forecast = Forecast(where)
+    empty: list[BadInput] = []
     for part in parts:
         rows = tuple(r.name for r in part.rows if not row or r.name in row)
-        needed = part.needed(tuple(part.row(name) for name in rows))
+        chosen = tuple(part.row(name) for name in rows)
+        needed = part.needed(chosen)
+        name = budget or part.budget_on(where)
+        try:
+            steps = {r.name: _steps(r.budget(name), seeds) for r in needed}
+        except UnknownName as unknown:
+            empty.append(unknown)
+            continue
         if not resume:
-            experiment.forget(part, needed, budget, out / "runs")
-        steps = {r.name: _steps(r.budget(budget), seeds) for r in needed}
+            experiment.forget(part, needed, name, out / "runs")
+        if train and models is None:
+            _foretell(part, chosen, name, seeds, out / "runs", forecast, console)
         asked = (
             [Path(name.strip()).name for name in models.split(",")] if models is not None else [*rows] if row else []
         )
-        folder = out / paper / part.name / "+".join((budget, *asked))
+        folder = out / paper / part.name / "+".join((name, *asked))
         result = None
         try:
             with _executor(executor) as spread, Growing(f"{paper}, {part.label}", steps, console=console) as growing:
                 for result in experiment.reproduce(
                     part,
-                    budget=budget,
+                    budget=name,
                     rows=rows,
                     seeds=seeds,
                     out=out / "runs",
@@ -132,6 +148,43 @@ def reproduce(
         raise empty[0]
     for reason in empty:
         console.print(f"Left out: {reason}", highlight=False, soft_wrap=True)
+
+
+LONG = 180.0
+"""Seconds of training that are announced."""
+
+
+def _foretell(
+    part: Any, chosen: Any, budget: str, seeds: int | None, out: Path, forecast: Any, console: Console
+) -> None:
+    """Before a long training: how long it will take on this machine, and what would be faster."""
+    from zhat.experiment.settings import LAPTOP
+    from zhat.progress import spoken
+
+    def takes(rows: Any, name: str) -> float:
+        return float(forecast.left(part, rows, name, seeds, out))
+
+    with console.status(f"measuring a few steps of {part.label} on {forecast.device}"):
+        total = takes(chosen, budget)
+        if total < LONG:
+            return
+        faster = []
+        if budget != LAPTOP and part.budget_on("cpu") == LAPTOP:
+            faster.append(f"--budget {LAPTOP} ({spoken(takes(chosen, LAPTOP))})")
+        if len(chosen) > 1:
+            each = {row.name: takes((row,), budget) for row in chosen}
+            quickest, seconds = min(((n, s) for n, s in each.items() if s), key=lambda one: one[1])
+            faster.append(f"one row, such as --row {quickest} ({spoken(seconds)})")
+        if forecast.device.type == "cpu":
+            faster.append("a GPU")
+    time = f"about {spoken(total)}" if math.isfinite(total) else "too long to be measured here"
+    said = f" Faster: {'; '.join(faster)}." if faster else ""
+    console.print(
+        f"{part.label} at budget {budget}: {time} of training on {forecast.device}.{said} If you "
+        "interrupt it, the same command resumes.",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def _numbered(paper: Any, table: str | None, figure: str | None) -> Any:

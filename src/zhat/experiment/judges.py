@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import torch
 
-from zhat.results import POINTS, Axis, Judgement, Measured, Published, Record, RowResult
+from zhat.results import POINTS, Axis, Bar, Judgement, Measured, Published, Record, RowResult
 
 if TYPE_CHECKING:
     from zhat.experiment.settings import Part, Row
@@ -27,6 +27,11 @@ ERROR = 0.02
 RULE_OF_ERRORS = (
     f" Errors (MAE), which the paper prints with two digits: reproduced within {ERROR} of the published mean, exceeded "
     "below that, missed above."
+)
+RULE_OF_EFFECTS = (
+    "This budget trains too briefly for published numbers and claims none of them; they stand here for orientation. "
+    "Each row has a bar instead. Where the paper finds the latents, shown: our mean reaches the bar (≥). Where the "
+    "paper shows a failure, shown: our mean stays at the bar or below it (≤). Otherwise: not shown."
 )
 
 
@@ -53,6 +58,16 @@ def verdict_of_error(published: Published, values: Sequence[float]) -> str:
     """How our seeds compare with a published error; the rule is `RULE_OF_ERRORS`."""
     above = statistics.fmean(values) - published.mean
     return "missed" if above > ERROR else "exceeded" if above < -ERROR else "reproduced"
+
+
+def verdict_of_effect(bar: Bar, values: Sequence[float]) -> str:
+    """Whether our seeds show the effect of a row, in percent; the rule is `RULE_OF_EFFECTS`.
+
+    Example:
+        >>> verdict_of_effect(Bar(90.0), [93.0, 91.0]), verdict_of_effect(Bar(75.0, below=True), [93.0, 91.0])
+        ('shown', 'not shown')
+    """
+    return "shown" if bar.met(statistics.fmean(values)) else "not shown"
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +105,7 @@ class Evidence:
         if not self.finished:
             return "not all rows are finished"
         judged = all(row.budget(self.budget).judged for row in self.chosen)
-        return "" if judged else f"budget {self.budget} only tries the machinery"
+        return "" if judged else f"budget {self.budget} is too short for a verdict"
 
 
 class Judge(Protocol):
@@ -112,6 +127,8 @@ class Verdicts:
 
     def __call__(self, evidence: Evidence) -> Judgement:
         """The rule; verdicts stand with the rows."""
+        if any(row.learned is not None and row.learned.bar is not None for row in evidence.rows):
+            return Judgement(rule=RULE_OF_EFFECTS)
         errors = any(not reading.in_percent for row in evidence.part.rows for reading in row.readings)
         return Judgement(rule=RULE + (RULE_OF_ERRORS if errors else ""))
 

@@ -16,13 +16,13 @@ from torch import nn
 from zhat import _checks, randomness, runs
 from zhat.errors import BadInput, MissingData, NothingFinished, RunFailed
 from zhat.experiment.against import HELD_OUT_LOSS
-from zhat.experiment.judges import Evidence, verdict, verdict_of_error
+from zhat.experiment.judges import Evidence, verdict, verdict_of_effect, verdict_of_error
 from zhat.experiment.peers import Model
 from zhat.experiment.readings import Reading
 from zhat.experiment.running import Stack, missing, run, stacks
 from zhat.experiment.settings import Budget, Part, Row
 from zhat.fresh import Fresh
-from zhat.results import Absent, Measured, PartResult, Published, Record, RowResult, Score
+from zhat.results import Absent, Bar, Measured, PartResult, Published, Record, RowResult, Score
 
 Watcher = Callable[[str, int, int, float], None]
 """Called with the row's name, steps done, steps, and the mean loss."""
@@ -33,7 +33,7 @@ Records = Mapping[str, tuple[Record, ...]]
 def reproduce(
     part: Part,
     *,
-    budget: str = "fast",
+    budget: str | None = None,
     rows: Sequence[str] | None = None,
     seeds: int | None = None,
     out: Path | str = "runs",
@@ -48,7 +48,7 @@ def reproduce(
 
     Args:
         part: a table or a figure of a paper.
-        budget: "smoke", "fast" or "paper".
+        budget: "smoke", "laptop", "fast" or "paper"; None takes the part's default on this device.
         rows: names of rows; None runs all.
         seeds: how many seeds; None takes the budget's number.
         out: where the runs go: `out/<paper>/<part>/<row>/<budget>-<digest>/seed-<k>`.
@@ -66,6 +66,7 @@ def reproduce(
         MissingData: if no row that was asked for has its data.
     """
     where = _checks.device(device)
+    budget = part.budget_on(where) if budget is None else budget
     chosen = part.rows if rows is None else tuple(part.row(name) for name in rows)
     tasks = part.needed(chosen)
     home = Path(out) / part.paper / part.name
@@ -217,6 +218,7 @@ def _assembled(
     evidence = Evidence(part, chosen, rows, budget, device, models, records=finished)
     judgement = part.judge(evidence)
     rows = tuple(replace(row, readings={**row.readings, **evidence.readings.get(row.name, {})}) for row in rows)
+    kept = part.notes or notes
     about = runs.assembled(r.provenance for records in finished.values() for r in records)
     if judgement.agreements:
         about["compared on"] = runs.provenance(device)["device"]
@@ -236,13 +238,14 @@ def _assembled(
             if (row.same_as or row.name) in finished
         },
         provenance=about,
-        notes=part.notes or notes,
+        notes=(*dict.fromkeys(row.budget(budget).about for row in ready if row.budget(budget).about), *kept),
     )
 
 
 def _read(row: Row, seed: int, budget: Budget, home: Path) -> Model:
     """A finished model, from its folder."""
     folder = home / row.folder(budget) / f"seed-{seed}"
+    row = row.under(budget)
     encoder = randomness.build(row.encoder, seed, "encoder")
     encoder.load_state_dict(runs.weights(folder))
     objective = row.objective
@@ -256,7 +259,7 @@ def _read(row: Row, seed: int, budget: Budget, home: Path) -> Model:
 def _row_result(part: Part, row: Row, finished: Records, budget: Budget) -> RowResult:
     """A row over its seeds, beside what was published."""
     records = finished[row.same_as or row.name]
-    judged = budget.judged
+    judged = budget.judged and budget.bar is None  # beside published numbers
     supervised = None
     if row.supervised in finished:
         reference = finished[row.supervised]
@@ -275,7 +278,7 @@ def _row_result(part: Part, row: Row, finished: Records, budget: Budget) -> RowR
         title=row.title,
         failure=row.failure,
         prediction=records[0].prediction,
-        learned=_learned(row, records, judged=judged),
+        learned=_learned(row, records, budget.bar, judged=judged),
         identity=identity,
         supervised=supervised,
         curves=tuple(r.curve for r in records),
@@ -307,13 +310,17 @@ def _read_off(reading: Reading, records: Sequence[Record], *, judged: bool) -> M
     return replace(found, verdict=verdict(reading.published, found.values, failure=reading.failure))
 
 
-def _learned(row: Row, records: Sequence[Record], *, judged: bool) -> Measured | None:
+def _learned(row: Row, records: Sequence[Record], bar: Bar | None, *, judged: bool) -> Measured | None:
     """The score of a row: its measure's, or the reading that it shows."""
     if not row.shows:
-        return _scores(records, row.published, judged=judged, failure=row.failure)
-    found = _kept(row.shows, records, row.published)
-    said = verdict(row.published, found.values, failure=row.failure) if row.published is not None and judged else ""
-    return replace(found, verdict=said)
+        found = _scores(records, row.published, judged=judged, failure=row.failure)
+    else:
+        found = _kept(row.shows, records, row.published)
+        if row.published is not None and judged:
+            found = replace(found, verdict=verdict(row.published, found.values, failure=row.failure))
+    if found is None or bar is None:
+        return found
+    return replace(found, bar=bar, verdict=verdict_of_effect(bar, found.values))
 
 
 def _kept(name: str, records: Sequence[Record], published: Published | None, *, factor: float = 100) -> Measured:

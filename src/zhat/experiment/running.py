@@ -59,6 +59,7 @@ def run(
         checkpoint_every: seconds between checkpoints.
     """
     _checks.device(device)
+    row = row.under(budget)
     if len(set(seeds)) != len(seeds):
         raise BadInput(f"`seeds` must be different whole numbers, but {tuple(seeds)} came.")
     home = Path(out) / row.folder(budget)
@@ -146,7 +147,7 @@ def stacks(row: Row, budget: Budget, seeds: Sequence[int], out: Path) -> list[St
         if any(seed in absent for seed in stack):
             begun[stack] = None
     fresh = tuple(seed for seed in absent if not any(seed in stack for stack in begun))
-    most = budget.recipe.together or max(1, STACKED // parameters(row)) if fresh else 1
+    most = budget.recipe.together or max(1, STACKED // parameters(row.under(budget))) if fresh else 1
     return [*begun, *(fresh[i : i + most] for i in range(0, len(fresh), most))]
 
 
@@ -164,6 +165,7 @@ def seconds_per_step(row: Row, budget: Budget, *, seeds: int, device: torch.devi
     def note(done: int, total: int, loss: float) -> None:
         times.append(time.perf_counter())
 
+    row = row.under(budget)
     on_gpu = _checks.device(device).type == "cuda"
     first = 64 if on_gpu else 1
     train(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+import torch
 
 from zhat.dgp import Process
 from zhat.errors import BadInput, UnknownName
@@ -14,8 +16,10 @@ from zhat.experiment.readings import Reading
 from zhat.fresh import Fresh, describe
 from zhat.metrics import Measure
 from zhat.objectives import Objective
-from zhat.results import Published
+from zhat.results import Bar, Published
 from zhat.training import Recipe
+
+FAST, LAPTOP = "fast", "laptop"
 
 
 @dataclass(frozen=True)
@@ -23,13 +27,17 @@ class Budget:
     """How to train, and on how many rows to score.
 
     Attributes:
-        name: "smoke", "fast", "paper" or another word; it becomes part of a path.
+        name: "smoke", "laptop", "fast", "paper" or another word; it becomes part of a path.
         recipe: how to train.
         seeds: how many seeds by default.
         batches: how many batches of fresh rows the paper's score is averaged over.
         rows: rows in each of them.
         profile_rows: rows for the profile of classes; half of them are held out.
         judged: whether scores are worth comparing with published ones; False for budgets that only try the machinery.
+        bar: what the score has to reach, for a budget that is too short for published numbers.
+        encoder: makes the encoder, where this budget trains another one than the row names.
+        objective: the loss, where this budget takes another one than the row names.
+        about: how this budget differs from the paper, for a reader; empty where it has nothing to add to other notes.
     """
 
     name: str
@@ -39,6 +47,11 @@ class Budget:
     rows: int = 6144
     profile_rows: int = 4096
     judged: bool = True
+    # Not in the repr: encoder and objective name a run by themselves, bar and words change no run.
+    bar: Bar | None = field(default=None, repr=False)
+    encoder: Fresh | None = field(default=None, repr=False)
+    objective: Objective | Fresh | None = field(default=None, repr=False)
+    about: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)
@@ -86,12 +99,17 @@ class Row:
                 return budget
         raise UnknownName("budget", name, (budget.name for budget in self.budgets))
 
+    def under(self, budget: Budget) -> Row:
+        """The row as this budget trains it: with the budget's own encoder and objective, where it has them."""
+        return replace(self, encoder=budget.encoder or self.encoder, objective=budget.objective or self.objective)
+
     def settings(self, budget: Budget) -> dict[str, str]:
         """What determines the result, each as its repr."""
+        row = self.under(budget)
         return {
-            "process": describe(self.process),
-            "encoder": describe(self.encoder),
-            "objective": describe(self.objective),
+            "process": describe(row.process),
+            "encoder": describe(row.encoder),
+            "objective": describe(row.objective),
             "budget": describe(budget),
         }
 
@@ -158,6 +176,13 @@ class Part:
         names = {row.supervised for row in rows}
         runs = {row.same_as or row.name: None for row in rows}
         return (*(r for r in self.references if r.name in names), *(self.row(name) for name in runs))
+
+    def budget_on(self, device: torch.device | str) -> str:
+        """The budget where none is named: "fast" on a GPU, "laptop" elsewhere if every row has one."""
+        every = (*self.rows, *self.references)
+        on_gpu = torch.device(device).type == "cuda"
+        small = all(any(budget.name == LAPTOP for budget in row.budgets) for row in every)
+        return LAPTOP if small and not on_gpu else FAST
 
     def given(self, models: tuple[str, ...]) -> Part:
         """The same part of models that the user has: as rows where the part can make them, else for its judge."""

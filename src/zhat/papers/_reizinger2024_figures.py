@@ -17,16 +17,24 @@ from zhat.equivalence import AFFINE
 from zhat.experiment import Along, HeadToVectors, Part, Reading, Row
 from zhat.fresh import Fresh
 from zhat.objectives import CrossEntropy, InstanceDiscrimination
-from zhat.papers._reizinger2024_settings import BATCH, FREE, KEY, R2_W, budgets, encoder, world
+from zhat.papers._reizinger2024_settings import BATCH, FREE, KEY, ON_TWO_CORES, R2_W, budgets, encoder, world
+from zhat.training import Recipe
 
 
 def point(
-    name: str, title: str, process: Clusters, *, batch: int = BATCH, fast_batch: int = 4096, labels: bool = False
+    name: str,
+    title: str,
+    process: Clusters,
+    *,
+    batch: int = BATCH,
+    fast_batch: int = 4096,
+    laptop: Recipe = ON_TWO_CORES,
+    labels: bool = False,
 ) -> Row:
     """A point of a figure: instance discrimination, or class labels."""
     process = replace(process, by_class=labels)
     kind = CrossEntropy if labels else InstanceDiscrimination
-    how_long = budgets(process, batch=batch, fast_batch=fast_batch)
+    how_long = budgets(process, batch=batch, fast_batch=fast_batch, laptop=laptop)
     row = Row(name, title, process, encoder(process), Fresh(kind, process.dim, process.labels), how_long)
     return replace(row, readings=(Reading(R2_W, HeadToVectors(AFFINE)),))
 
@@ -145,7 +153,14 @@ FIGURE_5B = Part(
     measure=FREE,
     score="R2",
     rows=tuple(
-        point(f"F5b.{i}", f"vMF(50), batch {b}", world(VonMisesFisher(50.0)), batch=b, fast_batch=b)
+        point(
+            f"F5b.{i}",
+            f"vMF(50), batch {b}",
+            world(VonMisesFisher(50.0)),
+            batch=b,
+            fast_batch=b,
+            laptop=replace(ON_TWO_CORES, steps=400, batch=b),
+        )
         for i, b in enumerate(BATCHES, 1)
     ),
     judge=Along(

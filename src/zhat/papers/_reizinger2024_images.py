@@ -87,14 +87,14 @@ def budgets(model: str, n: int, *, judged: bool = True) -> tuple[Budget, ...]:
     return (
         Budget("paper", how(100 * epoch, 4096, epoch), seeds=3, judged=judged),
         Budget("fast", how(2_000, 512, 50), seeds=3, judged=judged),
-        Budget("small", how(400, 512, 50), seeds=1, judged=False),
+        Budget("laptop", how(400, 512, 50), seeds=1, judged=False),
         Budget("smoke", how(4, 64, 2), seeds=2, judged=False),
     )
 
 
 def untrained() -> tuple[Budget, ...]:
     """Every budget leaves the network as it was built."""
-    names = {"paper": 3, "fast": 3, "small": 1, "smoke": 2}
+    names = {"paper": 3, "fast": 3, "laptop": 1, "smoke": 2}
     return tuple(Budget(name, Recipe(0), seeds=k, judged=name in ("paper", "fast")) for name, k in names.items())
 
 

@@ -36,11 +36,11 @@ def budgets(
     """The paper's 300,000 steps of 32 pairs; fewer at a larger rate; some for a laptop; one of a few seconds."""
     paper, fast = Recipe(300_000, 32, 1e-4, Constant()), Recipe(steps, 32, lr, Cosine(), lr_scale=scale)
     read = Budget("paper", replace(paper, precision=precision), seeds=10, batches=1, rows=10_000)
-    small = replace(fast, steps=laptop, lr_scale={name: by * steps / laptop for name, by in scale.items()})
+    brief = replace(fast, steps=laptop, lr_scale={name: by * steps / laptop for name, by in scale.items()})
     return (
         read,
         replace(read, name="fast", recipe=replace(fast, precision=precision)),
-        replace(read, name="small", recipe=small, seeds=1, judged=False),
+        replace(read, name="laptop", recipe=brief, seeds=1, judged=False),
         Budget("smoke", Recipe(20, 32, 1e-3), seeds=2, batches=1, rows=1000, profile_rows=1400, judged=False),
     )
 

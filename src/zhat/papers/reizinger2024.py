@@ -18,7 +18,7 @@ from zhat.papers._reizinger2024_features import FIGURE_3, FIGURE_3_ALL
 from zhat.papers._reizinger2024_figures import FIGURES
 from zhat.papers._reizinger2024_images import TABLE_4, TABLE_4_DRAWN, TABLE_4_PAST
 from zhat.papers._reizinger2024_settings import BATCH, FREE, KEY, R2_W, UNIT, budgets, encoder, world
-from zhat.results import Published
+from zhat.results import Bar, Published
 from zhat.training import Muon, Recipe
 
 # --- Tables 2 and 5: instance discrimination. One training with rows of unit length (o), one with free rows (a).
@@ -78,7 +78,7 @@ def _row(
     if swapped is not None:
         readings = (*readings, Reading(SWAPPED, None, swapped))
     objective = Fresh(InstanceDiscrimination, process.dim, process.labels, unit_rows=unit_rows)
-    how_long = budgets(process, rows=4096 if unit_rows else 8192)
+    how_long = budgets(process, rows=4096 if unit_rows else 8192, published=published)
     row = Row(name, title, process, encoder(process), objective, how_long, published)
     return replace(row, measure=measure, readings=readings, same_as=f"{same_as}{name[-1]}" if same_as else "")
 
@@ -160,7 +160,7 @@ def supervised(name: str, title: str, process: Clusters, z: Published, *, same_a
     """A row with class labels, case C4."""
     process = replace(process, by_class=True)
     objective = Fresh(CrossEntropy, process.dim, process.labels)
-    row = Row(name, title, process, encoder(process), objective, budgets(process), z)
+    row = Row(name, title, process, encoder(process), objective, budgets(process, published=z), z)
     return replace(row, same_as=same_as)
 
 
@@ -203,6 +203,7 @@ def past_the_papers_way(name: str, title: str, process: Clusters, z: Published |
     how_long = (
         with_muon("paper", 50_000, BATCH),
         with_muon("fast", 10_000 if d < 20 else 14_000, 4096),
+        with_muon_on_two_cores(d, z),
         budgets(process)[-1],
     )
     return Row(name, title, process, Fresh(residual_mlp, d, d), objective, how_long, z)
@@ -212,6 +213,31 @@ def with_muon(name: str, steps: int, batch: int) -> Budget:
     """Muon for the encoder, and a head that learns a hundred times as fast as Adam's rate for the rest."""
     recipe = Recipe(steps, batch, 2e-3, lr_scale=(("rows", 100.0),), muon=Muon(), precision="tf32")
     return Budget(name, recipe, batches=1, rows=8192)
+
+
+def with_muon_on_two_cores(d: int, published: Published | None) -> Budget:
+    """The same with a small encoder and fewer, smaller steps. Chosen on seeds 100 and up.
+
+    Bars are those of Tables 2 and 3 without a failure: past the paper, tight clusters have to be found as well, at 90.
+    """
+    recipe = Recipe(2_000, 512, 2e-3, lr_scale=(("rows", 100.0),), muon=Muon(0.03))
+    bar = None if published is None else Bar(min(95.0, max(90.0, round(published.mean - 3.0, 1))))
+    return Budget(
+        "laptop",
+        recipe,
+        seeds=2,
+        batches=1,
+        rows=8192,
+        bar=bar,
+        encoder=Fresh(residual_mlp, d, d, widths=(128,) * 3),
+        about=PAST_ON_TWO_CORES,
+    )
+
+
+PAST_ON_TWO_CORES = (
+    "Budget laptop: the net beside the linear map has three hidden layers of 128, and 2,000 steps of 512 rows stand "
+    "for 10,000 of 4096. Worlds, losses and scores are the same."
+)
 
 
 def past_the_paper(label: str, caption: str, rows: tuple[Row, ...]) -> Part:

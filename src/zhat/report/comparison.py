@@ -102,6 +102,8 @@ def _cells(row: RowResult, result: PartResult, axis: Axis | None, place: int) ->
             cells["chance"] = f"{ours.chance:.{ours.digits}f}"
         if ours.published is not None:
             cells["verdict"] = ours.verdict or "not judged"
+        if ours.bar is not None:
+            cells |= {"bar": str(ours.bar), "verdict": ours.verdict}
     for name, found in row.readings.items():
         said = [_against(found)]
         if found.held_out != found.values:
@@ -291,6 +293,7 @@ def page(result: PartResult) -> str:
             "grids": tables,
             "charts": [(Markup(chart), caption) for chart, caption in figure(result)],
             "compared": Markup(_compared(result)) if verdicts else None,
+            "barred": any(r.learned and r.learned.bar for r in result.rows),
             "bracketed": any(r.learned and r.learned.low is not None for r in result.rows),
             "read_so": READ_SO if result.judgement.decoded else "",
             "apart": any(a.apart for a in result.judgement.agreements),
@@ -446,14 +449,21 @@ def _layers(result: PartResult) -> list[tuple[str, str]]:
     return [(chart, f"{result.score} of every layer, one line for each number of components.{said}")]
 
 
+def _mark(ours: Measured) -> tuple[float, float] | None:
+    """What ours is judged by, and how far it may lie from that: a bar, or the published mean."""
+    if ours.bar is not None:
+        return ours.bar.level, 0.0
+    return (ours.published.mean, ours.published.reach) if ours.published else None
+
+
 def _compared(result: PartResult) -> str:
-    """One line for each row: ours and the published score."""
+    """One line for each row: ours, and the published score or the bar."""
     pairs = [
         figures.Pair(
             row.name,
             row.learned.values,
-            (row.learned.published.mean, row.learned.published.reach) if row.learned.published else None,
-            row.learned.verdict,
+            _mark(row.learned),
+            "missed" if row.learned.verdict == "not shown" else row.learned.verdict,
         )
         for row in result.rows
         if row.learned is not None

@@ -11,6 +11,7 @@ from zhat.errors import BadInput
 from zhat.results.runs import Curve
 from zhat.results.theory import Prediction
 
+_VERDICTS = ("reproduced", "exceeded", "missed", "shown", "not shown")
 POINTS = 0.3
 """How far, in points, our mean may always lie from a published one."""
 
@@ -40,6 +41,30 @@ class Published:
 
 
 @dataclass(frozen=True)
+class Bar:
+    """What a training that is too short for published numbers has to show, in percent.
+
+    Attributes:
+        level: what our mean over seeds has to reach.
+        below: the paper shows that this setting fails, so our mean has to stay at `level` or below.
+
+    Example:
+        >>> str(Bar(95.0)), Bar(95.0).met(96.2), Bar(75.0, below=True).met(96.2)
+        ('≥ 95', True, False)
+    """
+
+    level: float
+    below: bool = False
+
+    def met(self, mean: float) -> bool:
+        """Whether a mean is where the bar wants it."""
+        return mean <= self.level if self.below else mean >= self.level
+
+    def __str__(self) -> str:
+        return f"{'≤' if self.below else '≥'} {self.level:g}"
+
+
+@dataclass(frozen=True)
 class Measured:
     """A cell of a table: what was published and what every seed gave, in percent unless it is an error or a loss.
 
@@ -50,8 +75,10 @@ class Measured:
         low: lowest end of the seeds' 95% bootstrap intervals of the held-out scores.
         high: highest end of them.
         chance: mean over seeds of what shuffled rows score, where that was read.
-        verdict: "reproduced", "exceeded" or "missed"; empty where nothing was published or the budget is not judged.
+        verdict: "reproduced", "exceeded" or "missed", with a bar "shown" or "not shown"; empty where there is nothing
+            to compare with or the budget is not judged.
         digits: how many to show.
+        bar: what the budget asks of this score, where it asks for less than the published number.
     """
 
     published: Published | None
@@ -62,6 +89,7 @@ class Measured:
     verdict: str = ""
     digits: int = 2
     chance: float | None = None
+    bar: Bar | None = None
 
     def __post_init__(self) -> None:
         if not self.values or not self.held_out:
@@ -432,7 +460,7 @@ class PartResult:
         if self.rows and not any(cell is not None and cell.published for cell in cells):
             return f"{len(self.rows)} rows of ours, without published numbers.{open_}"
         if not counts:
-            return f"{len(self.rows)} rows, not judged: budget {self.budget} only tries the machinery.{open_}"
+            return f"{len(self.rows)} rows, not judged: budget {self.budget} is too short for a verdict.{open_}"
         by_spread = "".join(
             f" {row.name} counts only through the spread of our seeds: {', '.join(f'{v:.2f}' for v in cell.values)}."
             for row in self.rows
@@ -445,4 +473,4 @@ class PartResult:
 
 def _counted(cells: Iterable[Measured | None]) -> dict[str, int]:
     verdicts = [cell.verdict for cell in cells if cell is not None]
-    return {name: verdicts.count(name) for name in ("reproduced", "exceeded", "missed") if name in verdicts}
+    return {name: verdicts.count(name) for name in _VERDICTS if name in verdicts}
