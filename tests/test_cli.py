@@ -40,7 +40,7 @@ def test_version():
 
 
 def test_commands_are_the_documented_ones():
-    assert sorted(COMMANDS) == ["adapt", "audit", "check", "decode", "demo", "list", "report", "reproduce", "show"]
+    assert " ".join(sorted(COMMANDS)) == "adapt audit check decode demo list report reproduce runs show"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -61,17 +61,6 @@ def test_list_shows_what_there_is():
     only = zhat("list", "metrics").output
     assert "mcc" in only
     assert "Sphere" not in only
-
-
-def test_list_names_every_public_member_of_the_rooms_it_shows():
-    from importlib import import_module
-
-    shown = {name for kind in listing.KINDS for name, _ in listing._members(kind)}
-    assert {"residual_mlp", "divergence", "conv"} <= shown
-    contracts = {"Space", "Distribution", "Conditional", "Mixing", "Mixer", "Layers", "Process", "Measure", "Objective"}
-    of_a_batch = {"Batch", "encoder_input", "reseeded", "Candidates", "ALIGNABLE"}
-    for module in ("zhat.dgp", "zhat.datasets", "zhat.encoders", "zhat.objectives", "zhat.metrics"):
-        assert set(import_module(module).__all__) - contracts - of_a_batch - shown <= {"r2", "pearson", "spearman"}
 
 
 def test_report_writes_the_page_of_a_run(tmp_path):
@@ -265,7 +254,10 @@ MISTAKES = [
     ),
     (["reproduce", "zimmermann2021", "--row", "T9"], "there is no row named 'T9'. Known: T1.1, T1.2"),
     (["reproduce", "zimmermann2021", "--table", "1", "--figure", "2"], "--table and --figure were both given"),
-    (["reproduce", "zimmermann2021", "--budget", "huge"], "there is no budget named 'huge'. Known: paper, fast, laptop, smoke"),
+    (
+        ["reproduce", "zimmermann2021", "--budget", "huge"],
+        "there is no budget named 'huge'. Known: paper, fast, laptop, smoke",
+    ),
     (["reproduce", "zimmermann2021", "--row", "T1.1", "--seeds", "0"], "must be a whole number of at least 1, but 0"),
     (["reproduce", "zimmermann2021", "--row", "T1.1", "--device", "abacus"], "the device 'abacus' cannot be used"),
     (["reproduce", "zimmermann2021", "--executor", "many"], "--executor must be processes:N or dask://HOST:PORT"),

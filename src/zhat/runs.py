@@ -113,6 +113,26 @@ def read(folder: Path) -> Record:
         raise CorruptRun(f"{folder} holds no record of a run ({error}). Remove it and run again.") from None
 
 
+def glance(folder: Path) -> Record:
+    """The record of a finished run without its curve, picture and prediction: what a listing of many runs reads.
+
+    The weights are not read, so a damaged file of weights goes unnoticed here.
+    """
+    about = _about(folder, weights=False)
+    try:
+        kept = json.loads((folder / "score.json").read_text(encoding="utf-8"))
+        record = from_json(json.dumps({**kept, "picture": None, "prediction": None}))
+        if not isinstance(record, Record):
+            raise BadInput("score.json holds no record of a run")
+        return replace(
+            record,
+            settings=from_json(json.dumps(about["settings"])),
+            provenance=from_json(json.dumps(about["provenance"])),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise CorruptRun(f"{folder} holds no record of a run ({error}). Remove it and run again.") from None
+
+
 def weights(folder: Path, part: str = "encoder") -> dict[str, torch.Tensor]:
     """The trained weights of a finished run, for `load_state_dict`: of the "encoder", or of the "objective"."""
     if f"{part}.safetensors" not in _about(folder)["sha256"]:
@@ -128,8 +148,8 @@ def verify(folder: Path) -> None:
     _about(folder)
 
 
-def _about(folder: Path) -> dict[str, Any]:
-    """What run.json says, if it and all files it names are as they were written."""
+def _about(folder: Path, *, weights: bool = True) -> dict[str, Any]:
+    """What run.json says, if it and all files it names (or all but the weights) are as they were written."""
     if not folder.is_dir():
         raise BadInput(f"{folder} is not a folder. Give the folder of a run, or one that holds runs.")
     try:
@@ -147,6 +167,8 @@ def _about(folder: Path) -> dict[str, Any]:
         raise CorruptRun(f"{folder / 'run.json'} differs from what was written. Remove {folder} and run again.")
     for name, wanted in about["sha256"].items():
         path = folder / name
+        if not weights and path.suffix == ".safetensors":
+            continue
         if not path.is_file() or _checksum(path) != wanted:
             state = "differs from what was written" if path.is_file() else "is missing"
             raise CorruptRun(f"{path} {state}. Remove {folder} and run again.")

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from zhat._files import printable
+from zhat.cli.completing import a_class, one_of
 from zhat.cli.door import Console, app, complain, door
 from zhat.errors import BadInput
 
@@ -41,11 +42,18 @@ def audit(
         typer.Option(help="Join rows by id: a key or column in all files, or a file of ids for each input."),
     ] = None,
     gaps: Annotated[
-        str, typer.Option(help="Rows with an empty cell in a table: refuse them, or drop them from all inputs.")
+        str,
+        typer.Option(
+            help="Rows with an empty cell in a table: refuse them, or drop them from all inputs.",
+            autocompletion=one_of("refuse", "drop"),
+        ),
     ] = "refuse",
     require: Annotated[
         str | None,
-        typer.Option(help="Fail unless this class, or a tighter one, explains 95% of the variance, or --min."),
+        typer.Option(
+            help="Fail unless this class, or a tighter one, explains 95% of the variance, or --min.",
+            autocompletion=a_class,
+        ),
     ] = None,
     min_: Annotated[float | None, typer.Option("--min", help="Fail if the held-out R2 is below.")] = None,
     gate: Annotated[
@@ -58,7 +66,11 @@ def audit(
         int | None, typer.Option(help="Report recall@K of a search among old rows behind the map.")
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help="What that search orders rows by: cosine, dot or distance (the default).")
+        str | None,
+        typer.Option(
+            help="What that search orders rows by: cosine, dot or distance (the default).",
+            autocompletion=one_of("cosine", "dot", "distance"),
+        ),
     ] = None,
     adapter: Annotated[Path | None, typer.Option(help="Keep the map from A to B as this .safetensors file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML page.")] = None,

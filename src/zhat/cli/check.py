@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from zhat._files import printable
+from zhat.cli.completing import a_paper, of_the_paper
 from zhat.cli.door import app, door
 from zhat.cli.reproduce import holding
 from zhat.errors import BadInput
@@ -17,9 +18,13 @@ from zhat.errors import BadInput
 @door
 def check(
     paper: Annotated[
-        str | None, typer.Argument(help="A paper's key, with --row: what theory says of that row.")
+        str | None,
+        typer.Argument(help="A paper's key, with --row: what theory says of that row.", autocompletion=a_paper),
     ] = None,
-    row: Annotated[str | None, typer.Option(help="A row of that paper, for instance R2.1o.")] = None,
+    row: Annotated[
+        str | None,
+        typer.Option(help="A row of that paper, for instance R2.1o.", autocompletion=of_the_paper("row")),
+    ] = None,
     head: Annotated[
         list[Path] | None,
         typer.Option(

@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from zhat.cli.completing import one_of
 from zhat.cli.door import Console, app, complain, door
 from zhat.errors import BadInput
 
@@ -37,14 +38,23 @@ def decode(
     disentanglement: Annotated[
         bool, typer.Option("--disentanglement", help="DCI, MIG and SAP as well, with their warnings.")
     ] = False,
-    split: Annotated[str, typer.Option(help="rows, pieces of neighbouring rows, or auto.")] = "auto",
+    split: Annotated[
+        str,
+        typer.Option(
+            help="rows, pieces of neighbouring rows, or auto.", autocompletion=one_of("rows", "pieces", "auto")
+        ),
+    ] = "auto",
     key: Annotated[str | None, typer.Option(help="Which array of H, for files that hold several.")] = None,
     ids: Annotated[
         list[str] | None,
         typer.Option(help="Join rows by id: a key or column in both files, or twice: a file of ids for each."),
     ] = None,
     gaps: Annotated[
-        str, typer.Option(help="Rows with an empty cell in a table: refuse them, or drop them from both files.")
+        str,
+        typer.Option(
+            help="Rows with an empty cell in a table: refuse them, or drop them from both files.",
+            autocompletion=one_of("refuse", "drop"),
+        ),
     ] = "refuse",
     report: Annotated[Path | None, typer.Option(help="Write an HTML page.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,

@@ -6,17 +6,20 @@ import functools
 import io
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, ParamSpec
 
 import rich.console
 import typer
 from rich.segment import Segment
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from zhat._files import printable
 from zhat._version import __version__
 from zhat.errors import BadInput, MissingExtra, RunFailed
+
+P = ParamSpec("P")
 
 
 class Console(rich.console.Console):
@@ -28,24 +31,80 @@ class Console(rich.console.Console):
             yield piece if piece.control else Segment(printable(piece.text), piece.style)
 
 
-class _Careful(TyperGroup):
-    """Commands that refuse an empty word, which would be read as the present folder."""
+class _Command(TyperCommand):
+    """A command whose help is plain text: paragraphs filled to the width, and a name for what each option takes."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What stands behind the command's name in the line of its usage."""
+        arguments = [p for p in self.get_params(ctx) if p.param_type_name == "argument"]
+        return ["[OPTIONS]", *(_written(p) if p.required else f"[{_written(p)}]" for p in arguments)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The arguments, then the options, each with what it means."""
+        for title, kind in (("Arguments", "argument"), ("Options", "option")):
+            shown = [p for p in self.get_params(ctx) if p.param_type_name == kind]
+            records = [(_written(p), record[1]) for p in shown if (record := p.get_help_record(ctx)) is not None]
+            if records:
+                formatter.write(f"\n{title}:\n{beside(records, formatter.width)}\n")
+
+
+def beside(records: list[tuple[str, str]], width: int, widest: int = 26) -> str:
+    """Names, and beside them what they mean; a word, the name of an option for instance, is never broken."""
+    indent = 4 + min(max(len(name) for name, _ in records), widest)
+    lines = []
+    for name, said in records:
+        filled = textwrap.wrap(said, max(20, width - indent), break_on_hyphens=False, break_long_words=False) or [""]
+        head = f"  {name}"
+        lines += [head] if len(head) > indent - 2 else [head.ljust(indent) + filled.pop(0)]
+        lines += [" " * indent + line for line in filled]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _written(param: Any) -> str:
+    """An argument or an option as one types it: `PAPER`, `--seeds SEEDS`, `--train / --no-train`."""
+    if param.param_type_name == "argument":
+        return str(param.metavar or param.name.upper())
+    names = [", ".join(opts) for opts in (param.opts, param.secondary_opts) if opts]
+    if param.is_flag:
+        return " / ".join(names)
+    longest = max(param.opts, key=len).lstrip("-").replace("-", "_")
+    return f"{names[0]} {param.metavar or longest.upper()}"
+
+
+class _Group(TyperGroup):
+    """Commands with whole sentences about them, which refuse an empty word: it would be read as the present folder."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if "" in args:
             ctx.fail("an empty word came among the arguments. Is a variable of the shell not set?")
         return super().parse_args(ctx, args)
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name; its first sentence is what the list of commands says, whatever its length."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None and not command.short_help:
+            command.short_help = " ".join((command.help or "").split("\n\n")[0].split())
+        return command
 
-app = typer.Typer(
+
+class _App(typer.Typer):
+    """An application all of whose commands help in the same way."""
+
+    def command(  # type: ignore[override]
+        self, name: str | None = None, **how: Any
+    ) -> Callable[[Callable[P, None]], Callable[P, None]]:
+        """Add a command."""
+        return super().command(name, cls=_Command, **how)
+
+
+app = _App(
     name="zhat",
-    cls=_Careful,
+    cls=_Group,
     help="Identifiable representation learning: did the model recover the latents behind the data?",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
-P = ParamSpec("P")
 
 
 def door(command: Callable[P, None]) -> Callable[P, None]:
@@ -114,7 +173,7 @@ def main() -> None:
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ± or boxes shows question marks, not a traceback
     try:
-        app()
+        app(prog_name="zhat")
     except KeyboardInterrupt:  # a second one, or one while rooms are loaded
         complain("zhat: interrupted")
         sys.exit(130)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import re
 from importlib import import_module
+from inspect import getsource, isclass, isfunction
+from itertools import pairwise
 from typing import Annotated, Any
+from unicodedata import normalize
 
 import typer
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from zhat.cli.door import Console, app, door
+from zhat.cli.completing import A_DEVICE, a_kind_or_a_paper
+from zhat.cli.door import Console, app, beside, door
 from zhat.errors import BadInput, UnknownName
 
 KINDS = {  # a kind is what a room exports from some of its modules; all of them where none is named
@@ -24,9 +31,16 @@ KINDS = {  # a kind is what a room exports from some of its modules; all of them
     "encoders": ("zhat.encoders", ()),
     "objectives": ("zhat.objectives", ()),
     "metrics": ("zhat.metrics", ()),
+    "training": ("zhat.training", ()),
+    "estimators": ("zhat", ("estimator",)),
     "audit": ("zhat.audit", ()),
+    "decoding": ("zhat.decoding", ()),
+    "theory": ("zhat.theory", ()),
     "theorems": ("zhat.theory", ()),
     "classes": ("zhat.equivalence", ()),
+    "settings": ("zhat.experiment", ()),
+    "pages": ("zhat.report", ()),
+    "checks": ("zhat.testing", ()),
 }
 
 
@@ -34,11 +48,16 @@ KINDS = {  # a kind is what a room exports from some of its modules; all of them
 @door
 def list_(
     kind: Annotated[
-        str | None, typer.Argument(help="One kind only, for instance metrics; or the key of a paper.")
+        str | None,
+        typer.Argument(
+            help="One kind only, for instance metrics; or the key of a paper.", autocompletion=a_kind_or_a_paper
+        ),
     ] = None,
-    device: Annotated[str, typer.Option(help="For a paper: the machine whose time is measured.")] = "auto",
+    device: Annotated[
+        str, typer.Option(help="For a paper: the machine whose time is measured.", autocompletion=A_DEVICE)
+    ] = "auto",
 ) -> None:
-    """Show what there is: spaces, distributions, objectives, metrics, theorems, classes of maps, papers.
+    """Show what there is: spaces, distributions, objectives, metrics, theorems, papers.
 
     For a paper: its tables and figures, published scores, and how long each budget takes here, measured on a few steps.
     """
@@ -76,18 +95,66 @@ def _members(kind: str) -> list[tuple[str, str]]:
         home = getattr(member, "__module__", "")
         named = not modules or home.rpartition(".")[2] in modules
         if callable(member) and home.startswith("zhat.") and named and not getattr(member, "_is_protocol", False):
-            found.append((name, (member.__doc__ or "").strip().splitlines()[0]))
+            found.append((name, legible(_said(member, name).strip().splitlines()[0])))
     return found
 
 
+def _said(member: Any, name: str) -> str:
+    """The docstring of a class or a function; of a value, the string behind it in its module."""
+    if isclass(member) or isfunction(member):
+        return member.__doc__ or ""
+    body = ast.parse(getsource(import_module(member.__module__))).body
+    for line, after in pairwise(body):
+        if isinstance(line, ast.Assign) and name in {ast.unparse(target) for target in line.targets}:
+            return (
+                str(after.value.value) if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+            )
+    return member.__doc__ or ""
+
+
+_SIGNS = {"cdot": "·", "sum": "Σ", "odot": "⊙", "dots": "…", "mid": "|", "le": "≤", "propto": "∝", "in": "∈"}
+_SIGNS |= {
+    "lVert": "‖",
+    "rVert": "‖",
+    "lvert": "|",
+    "rvert": "|",
+    "top": "ᵀ",
+    "times": "×",
+    "circ": "∘",
+    "mapsto": "↦",
+    "qquad": " ",
+}
+_SIGNS |= dict(zip(("theta", "lambda", "mu", "sigma", "kappa", "phi", "tau", "epsilon"), "θλμσκφτε", strict=True))
+_MARKS = {"hat": "\N{COMBINING CIRCUMFLEX ACCENT}", "bar": "\N{COMBINING MACRON}", "tilde": "\N{COMBINING TILDE}"}
+
+
+def legible(text: str) -> str:
+    r"""A sentence whose formulas are written in TeX, as one reads it in a terminal.
+
+    Example:
+        >>> legible(r"the map that minimises $\sum_i \lVert z_i - \hat z_i \rVert^2$")
+        'the map that minimises Σ_i ‖z_i - ẑ_i‖^2'
+    """
+
+    def formula(found: re.Match[str]) -> str:
+        said = re.sub(r"\\(?:text|mathrm|mathbb|operatorname)\{([^{}]*)\}", r"\1", found[1])
+        said = re.sub(r"\\frac\s*(\w)\s*\{([^{}]*)\}", r"\1/(\2)", said)
+        said = re.sub(r"\\(hat|bar|tilde)\s*\{?(\w)\}?", lambda mark: mark[2] + _MARKS[mark[1]], said)
+        said = re.sub(r"\\(lVert|lvert)\s*", lambda sign: _SIGNS[sign[1]], said)
+        said = re.sub(r"\s*\\(rVert|rvert)", lambda sign: _SIGNS[sign[1]], said)
+        said = re.sub(r"\\([A-Za-z]+)", lambda sign: _SIGNS.get(sign[1], sign[1]), said)
+        said = re.sub(r"\\[,;! ]", " ", said)
+        said = re.sub(r"(?<![_^])\{([^{}]*)\}", r"\1", said)
+        return re.sub(r"[_^]\{([^{} ])\}", lambda index: index[0][0] + index[1], said).replace("  ", " ")
+
+    return normalize("NFC", re.sub(r"\$([^$]*)\$", formula, text))
+
+
 def _print(title: str, lines: list[tuple[str, str]], console: Console) -> None:
-    table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, style="bold")
-    table.add_column()
-    for name, said in lines:
-        table.add_row(name, escape(said))
-    console.print(table, highlight=False)
-    console.print()
+    text = Text(f"{title}\n{beside(lines, console.width, widest=36)}\n")
+    text.highlight_regex(r"(?m)^  \S.*?(?=  |$)", "bold")
+    text.stylize("italic", 0, len(title))
+    console.print(text)
 
 
 def _list_paper(paper: Any, device: str, console: Console) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from zhat._files import printable
+from zhat.cli.completing import A_DEVICE, a_paper, of_the_paper
 from zhat.cli.door import Console, app, door
 from zhat.errors import BadInput, MissingData, MissingExtra, NothingFinished, RunFailed, UnknownName
 
@@ -18,19 +19,35 @@ from zhat.errors import BadInput, MissingData, MissingExtra, NothingFinished, Ru
 @app.command()
 @door
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="The paper's key, for instance zimmermann2021 (see zhat list papers).")],
-    table: Annotated[str | None, typer.Option(help="One table only, by its number.")] = None,
-    figure: Annotated[str | None, typer.Option(help="One figure only, by its number; a panel as 5a.")] = None,
-    row: Annotated[list[str] | None, typer.Option(help="One row only, for instance T1.1; may be repeated.")] = None,
+    paper: Annotated[
+        str,
+        typer.Argument(
+            help="The paper's key, for instance zimmermann2021 (see zhat list papers).", autocompletion=a_paper
+        ),
+    ],
+    table: Annotated[
+        str | None, typer.Option(help="One table only, by its number.", autocompletion=of_the_paper("table"))
+    ] = None,
+    figure: Annotated[
+        str | None,
+        typer.Option(help="One figure only, by its number; a panel as 5a.", autocompletion=of_the_paper("figure")),
+    ] = None,
+    row: Annotated[
+        list[str] | None,
+        typer.Option(help="One row only, for instance T1.1; may be repeated.", autocompletion=of_the_paper("row")),
+    ] = None,
     seeds: Annotated[int | None, typer.Option(help="How many seeds; the budget's number if not given.")] = None,
     budget: Annotated[
         str | None,
         typer.Option(
             help="smoke (seconds), laptop (about a minute a row on two cores), fast (minutes a row on a GPU) or "
-            "paper. Not given: fast on a GPU, laptop elsewhere."
+            "paper. Not given: fast on a GPU, laptop elsewhere.",
+            autocompletion=of_the_paper("budget"),
         ),
     ] = None,
-    device: Annotated[str, typer.Option(help="Where to train: auto, cpu, cuda, cuda:1, …")] = "auto",
+    device: Annotated[
+        str, typer.Option(help="Where to train: auto, cpu, cuda, cuda:1, …", autocompletion=A_DEVICE)
+    ] = "auto",
     out: Annotated[Path, typer.Option(help="Folder for results and runs.")] = Path("reproduced"),
     resume: Annotated[
         bool, typer.Option(help="Keep what an earlier call finished; --no-resume trains the chosen rows again.")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from zhat.cli.completing import A_WORLD
 from zhat.cli.door import app, door
 from zhat.cli.reproduce import lies_in
 from zhat.errors import BadInput, UnknownName
@@ -16,7 +17,7 @@ from zhat.errors import BadInput, UnknownName
 @app.command()
 @door
 def show(
-    world: Annotated[str, typer.Argument(help="jug, room, sprites, or teapot (with --data).")],
+    world: Annotated[str, typer.Argument(help="jug, room, sprites, or teapot (with --data).", autocompletion=A_WORLD)],
     out: Annotated[Path, typer.Option(help="The PNG file to write.")] = Path("picture.png"),
     side: Annotated[int | None, typer.Option(help="Pixels of each picture, both ways; 64 if not given.")] = None,
     steps: Annotated[int, typer.Option(help="Pictures in a line.")] = 9,

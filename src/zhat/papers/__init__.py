@@ -1,15 +1,21 @@
 """The papers: data, no machinery. Each module holds one `PAPER`; adding a paper adds one file.
 
 A paper of many figures may keep some of them in a module of its own, whose name begins with an underscore.
+`names.json` repeats how tables, rows and budgets are called, because a shell that completes a word cannot wait for
+torch; `python -m zhat.papers` writes it.
 """
 
 from __future__ import annotations
 
+import json
 import pkgutil
-from importlib import import_module
+from importlib import import_module, resources
+from typing import TYPE_CHECKING
 
 from zhat.errors import UnknownName
-from zhat.experiment import Paper
+
+if TYPE_CHECKING:
+    from zhat.experiment import Paper
 
 __all__ = ["names", "paper"]
 
@@ -25,3 +31,20 @@ def paper(name: str) -> Paper:
         raise UnknownName("paper", name, names())
     found: Paper = import_module(f"zhat.papers.{name}").PAPER
     return found
+
+
+def words(name: str) -> dict[str, tuple[str, ...]]:
+    """What can be asked of a paper, without loading it: its tables, figures, rows and budgets; empty for no paper."""
+    known = json.loads(resources.files("zhat.papers").joinpath("names.json").read_text(encoding="utf-8"))
+    return {kind: tuple(found) for kind, found in known.get(name, {}).items()}
+
+
+def gathered(found: Paper) -> dict[str, list[str]]:
+    """What `names.json` says of a paper."""
+    rows = [row for part in found.parts for row in part.rows]
+    return {
+        "table": [part.number for part in found.parts if part.label.startswith("Table")],
+        "figure": [part.number for part in found.parts if part.label.startswith("Figure")],
+        "row": [row.name for row in rows],
+        "budget": list(dict.fromkeys(budget.name for row in rows for budget in row.budgets)),
+    }
