@@ -23,8 +23,9 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 def keys_of(rows: Tensor) -> Rows:
     """A number for each row, `(n,)`; equal rows have equal ones, others hardly ever.
 
-    The bits of each number are multiplied by an odd one drawn for its column, upper and lower half are mixed, and the
-    columns are added. The result does not depend on the device.
+    The upper bits of each number are mixed into its lower ones, because small whole numbers differ in upper bits alone.
+    The result is multiplied by an odd number drawn for the column, its halves are mixed, and the columns are added.
+    The device makes no difference.
     """
     odd = 2 * np.random.default_rng(0).integers(0, 2**63, rows.shape[1], dtype=np.uint64) + np.uint64(1)
     return _by_columns(rows.numpy(), odd) if rows.device.type == "cpu" else _at_once(rows, odd)
@@ -34,7 +35,10 @@ def _at_once(rows: Tensor, odd: Rows) -> Rows:
     """Few operations on large arrays, for a GPU."""
     rows = rows + 0.0  # one zero of two
     bits = rows.view(torch.int64) if rows.dtype == torch.float64 else rows.view(torch.int32).long() & 0xFFFFFFFF
-    bits = bits * torch.from_numpy(odd.view(np.int64)).to(rows.device)
+    if rows.dtype == torch.float64:
+        bits = bits ^ ((bits >> 32) & 0xFFFFFFFF)
+    bits ^= (bits >> 16) & 0xFFFFFFFFFFFF
+    bits *= torch.from_numpy(odd.view(np.int64)).to(rows.device)
     bits ^= (bits >> 32) & 0xFFFFFFFF
     found: Rows = bits.sum(1).cpu().numpy().view(np.uint64)
     return found
@@ -45,7 +49,9 @@ def _by_columns(rows: Rows, odd: Rows) -> Rows:
     columns = np.ascontiguousarray(rows.T + rows.dtype.type(0)).view(f"u{rows.dtype.itemsize}")
     key = np.zeros(len(rows), np.uint64)
     for column, factor in zip(columns, odd, strict=True):
-        mixed = column * factor
+        if rows.dtype == np.float64:
+            column = column ^ (column >> np.uint64(32))
+        mixed = (column ^ (column >> column.dtype.type(16))) * factor
         mixed ^= mixed >> np.uint64(32)
         key += mixed
     return key
