@@ -2,11 +2,16 @@
 
 python -m benchmarks.audit_large                 everything; 1,000,000 x 768 are two files of 3 GB in a temporary folder
 python -m benchmarks.audit_large --only plain    one group again; results/audit/large.json keeps the others
+python -m benchmarks.audit_large --device cuda --rows 10000000 --columns 768
+                                                 the group shards alone: two folders of shards of float16, made on the
+                                                 device in a temporary folder (31 GB), audited with --device
 
-Groups: audit and cca (the large files), plain (least squares, QR + SVD and our CCA on the same `--part` rows: on a
-million rows in float64 the plain programs would need more than 20 GB), sklearn. Every program runs in a process of its
-own. Memory is read from /proc every 50 ms: `anonymous` is what the process has allocated, `resident` counts mapped
-pages of the files as well. `cpu_seconds` are those of all threads; on a shared machine they say more than `seconds`.
+Groups: shards (two folders of float16; then the first `--compared` rows by CPU and by device, side by side, and the
+largest difference of their scores), audit and cca (the large files), plain (least squares, QR + SVD and our CCA on the
+same `--part` rows: on a million rows in float64 the plain programs would need more than 20 GB), sklearn. Every program
+runs in a process of its own. Memory is read from /proc every 50 ms: `anonymous` is what the process has allocated,
+`resident` counts mapped pages of the files as well. `cpu_seconds` are those of all threads; on a shared machine they
+say more than `seconds`.
 """
 
 import argparse
@@ -18,6 +23,8 @@ import tempfile
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -90,13 +97,13 @@ def audited(folder, rows):
         return seen
 
     passed = []
-    together = passes._together
+    once = passes.passed
 
-    def counted(sources):
-        passed.append(len(sources))
-        return together(sources)
+    def counted(files, *arguments, **settings):
+        passed.append(len(files))
+        return once(files, *arguments, **settings)
 
-    verdict.look, passes._together = timed, counted
+    verdict.look, passes.passed = timed, counted
     with Watched() as watched:
         found = verdict.audit(folder / "a.npy", folder / "b.npy")
     return {
@@ -108,6 +115,100 @@ def audited(folder, rows):
         "verdict": found.verdict,
         "r2": found.score.value,
         "affine_r2": found.ladder.scores[-1].value,
+    }
+
+
+SHARDS = 64
+
+
+def write_shards(folder, rows, columns, device):
+    """Folders a and b of float16 shards, b = a R + noise for a rotation R; drawn on the device, written by threads."""
+    import torch
+
+    draw = torch.Generator(device).manual_seed(0)
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=draw, device=device)
+
+    rotation = torch.linalg.qr(normal(columns, columns).double())[0].float()
+    spread = torch.linspace(0.3, 2, columns, device=device)
+    for name in "ab":
+        (folder / name).mkdir()
+    bounds = np.linspace(0, rows, min(SHARDS, rows) + 1).astype(int)
+    with ThreadPoolExecutor(8) as pool:
+        waiting = []
+        for i, (start, end) in enumerate(pairwise(bounds.tolist())):
+            a = normal(end - start, columns) * spread
+            b = a @ rotation + 0.3 * normal(end - start, columns)
+            for name, values in (("a", a), ("b", b)):
+                values = values.half().cpu().numpy()
+                waiting.append(pool.submit(np.save, folder / name / f"shard-{i:04d}.npy", values))
+            while len(waiting) > 32:
+                waiting.pop(0).result()
+        for one in waiting:
+            one.result()
+
+
+def audited_on(folder, device, rows):
+    """An audit of the first rows of both folders of shards: its numbers, how long each part took, the most memory."""
+    import torch
+
+    from zhat.audit import verdict
+    from zhat.files import embeddings
+
+    sources = [embeddings(folder / name) for name in "ab"]
+    sources = [one if one.rows == rows else one.part(0, rows) for one in sources]
+    if device != "cpu":
+        torch.zeros(1, device=device) @ torch.zeros(1, device=device)  # loads what torch loads late
+        torch.cuda.reset_peak_memory_stats()
+    spent = {}
+    look = verdict.look
+
+    def timed(*arguments, **settings):
+        started = time.perf_counter()
+        seen = look(*arguments, **settings)
+        spent["pass_seconds"] = time.perf_counter() - started
+        spent["pass_anonymous_growth_mb"] = (memory()[0] - watched.before[0]) / 1e6
+        return seen
+
+    verdict.look = timed
+    with Watched() as watched:
+        found = verdict.audit(*sources, device=device)
+    verdict.look = look
+    most = {} if device == "cpu" else {"device_mb": torch.cuda.max_memory_allocated() / 1e6}
+    return {
+        **watched.numbers(),
+        **spent,
+        **most,
+        "rows": found.n,
+        "verdict": found.verdict,
+        "r2": found.score.value,
+        "scores": [value for s in found.ladder.scores for value in (s.value, s.low, s.high, s.chance)],
+    }
+
+
+def shards(rows, columns, device, compared, place):
+    import torch
+
+    with tempfile.TemporaryDirectory(dir=place) as name:
+        started = time.perf_counter()
+        write_shards(Path(name), rows, columns, device)
+        took = {"making_seconds": time.perf_counter() - started, "threads": torch.get_num_threads()}
+        where = torch.cuda.get_device_name() if device != "cpu" else "cpu"
+        print(json.dumps({**took, "device": where}), flush=True)
+        found = {"audit": apart(audited_on, Path(name), device, rows)}
+        print(json.dumps(found), flush=True)
+        some = min(rows, compared)
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            begun = [pool.apply_async(audited_on, (Path(name), one, some)) for one in dict.fromkeys(("cpu", device))]
+            for one, work in zip(dict.fromkeys(("cpu", device)), begun, strict=True):
+                found[f"{some} rows, {one}"] = work.get()
+    ladders = [np.array(found[f"{some} rows, {one}"]["scores"]) for one in ("cpu", device)]
+    return {
+        **took,
+        "device": where,
+        **found,
+        "largest_difference_of_scores": float(np.abs(ladders[0] - ladders[1]).max()),
     }
 
 
@@ -167,8 +268,9 @@ def large(rows, columns, programs):
         return {title: apart(work, Path(name), rows, *more) for title, (work, *more) in programs.items()}
 
 
-def groups(rows, columns, part, sklearn_rows, sklearn_columns, components):
+def groups(rows, columns, part, sklearn_rows, sklearn_columns, components, device, compared, folder):
     return {
+        "shards": lambda: shards(rows, columns, device, compared, folder),
         "audit": lambda: large(rows, columns, {"audit": (audited,)}),
         "cca": lambda: large(rows, columns, {"cca": (cca,)}),
         "plain": lambda: large(
@@ -189,13 +291,17 @@ def groups(rows, columns, part, sklearn_rows, sklearn_columns, components):
 
 def main(out, only, **sizes):
     out = Path(out)
+    only = "shards" if sizes["device"] is not None else only
+    sizes["device"] = sizes["device"] or "cpu"
     kept = json.loads(out.read_text()) if only is not None and out.exists() else {}
     for group, work in groups(**sizes).items():
         if only in (None, group):
             before = os.getloadavg()[0]
             found = work()
             machine = f"{platform.machine()}, {os.cpu_count()} cores, load {before:.1f} to {os.getloadavg()[0]:.1f}"
-            asked = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in sizes.items())
+            asked = " ".join(
+                f"--{name.replace('_', '-')} {value}" for name, value in sizes.items() if value is not None
+            )
             command = f"python -m benchmarks.audit_large --only {group} {asked}"
             kept[group] = {"command": command, "machine": machine, **found}
             print(json.dumps(kept[group], indent=1), flush=True)
@@ -213,6 +319,9 @@ if __name__ == "__main__":
     parser.add_argument(
         "--components", type=int, default=1, help="of scikit-learn's CCA, of as many as there are columns"
     )
-    parser.add_argument("--only", choices=("audit", "cca", "plain", "sklearn"))
+    parser.add_argument("--only", choices=("shards", "audit", "cca", "plain", "sklearn"))
+    parser.add_argument("--device", help="runs the group shards alone, on this device")
+    parser.add_argument("--compared", type=int, default=200_000, help="rows audited by CPU and by device")
+    parser.add_argument("--folder", help="where the temporary folder of shards is made")
     parser.add_argument("--out", default=str(Path(__file__).parent.parent / "results" / "audit" / "large.json"))
     main(**vars(parser.parse_args()))

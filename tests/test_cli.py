@@ -17,7 +17,7 @@ from tests.test_results import record
 from zhat import cli, papers, runs
 from zhat._version import __version__
 from zhat.cli import audit, listing
-from zhat.cli.reproduce import _executor
+from zhat.cli.executors import executor_of
 from zhat.encoders import mlp
 from zhat.equivalence import AFFINE
 from zhat.errors import BadInput, Diverged, MissingExtra, RunFailed
@@ -269,7 +269,7 @@ MISTAKES = [
 def test_a_worker_that_is_killed_gets_a_sentence():
     with (
         pytest.raises(RunFailed, match="one of 2 processes ended before its work was done"),
-        _executor("processes:2") as pool,
+        executor_of("processes:2", after="Give it again.") as pool,
     ):
         pool.submit(os._exit, 9).result()
 

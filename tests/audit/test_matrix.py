@@ -53,14 +53,26 @@ def test_a_matrix_survives_json():
     assert from_json(to_json(MATRIX)) == MATRIX
 
 
+class Counted:
+    """Rows of a source, and how many were asked for."""
+
+    def __init__(self, source, reads, name):
+        self.source, self.reads, self.name = source, reads, name
+
+    def __call__(self, which):
+        return self.counted(self.source(which))
+
+    def stored(self, which):
+        return self.counted(self.source.stored(which))
+
+    def counted(self, some):
+        self.reads[self.name] = self.reads.get(self.name, 0) + len(some)
+        return some
+
+
 def counted(source, name, reads):
     whole = embeddings(source, name=name)
-
-    def take(which):
-        reads[name] = reads.get(name, 0) + len(np.arange(whole.rows)[which])
-        return whole.take(which)
-
-    return replace(whole, take=take)
+    return replace(whole, take=Counted(whole.take, reads, name))
 
 
 def test_each_file_is_read_once_whatever_the_number_of_pairs():

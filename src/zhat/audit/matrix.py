@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from itertools import permutations
 from typing import Any
 
+from zhat import _checks
 from zhat.audit.rows import look_around
 from zhat.audit.verdict import Examined, examined, opened
 from zhat.results import AuditMatrix
 
 
-def audit_all(sources: Sequence[Any], *, key: str | None = None, ids: Any = None, seed: int = 0) -> AuditMatrix:
+def audit_all(
+    sources: Sequence[Any],
+    *,
+    key: str | None = None,
+    ids: Any = None,
+    seed: int = 0,
+    executor: Executor | None = None,
+    device: str = "cpu",
+) -> AuditMatrix:
     """Audit every ordered pair of several matrices of embeddings of the same rows.
 
     Each file is read once (see `rows.look_around`); a map from one to another and the way back come from the same pass.
@@ -26,6 +36,8 @@ def audit_all(sources: Sequence[Any], *, key: str | None = None, ids: Any = None
         key: which array, for files that hold several.
         ids: joins rows of different order: the name of a key or column in all, or one for each.
         seed: of the sample and the chance level.
+        executor: where the pass over the rows runs, as in `audit`.
+        device: where its sums are taken.
 
     Example:
         >>> import torch
@@ -33,15 +45,22 @@ def audit_all(sources: Sequence[Any], *, key: str | None = None, ids: Any = None
         >>> audit_all([x, x[:, [2, 0, 1]], 2 * x]).sentence
         '3 pairs of 3 inputs: 1 permutation, 2 scaled permutation.'
     """
-    return gathered(examine_all(sources, key=key, ids=ids, seed=seed))
+    return gathered(examine_all(sources, key=key, ids=ids, seed=seed, executor=executor, device=device))
 
 
 def examine_all(
-    sources: Sequence[Any], *, key: str | None = None, ids: Any = None, seed: int = 0
+    sources: Sequence[Any],
+    *,
+    key: str | None = None,
+    ids: Any = None,
+    seed: int = 0,
+    executor: Executor | None = None,
+    device: str = "cpu",
 ) -> tuple[Examined, ...]:
     """The audits of `audit_all` with their maps, in the order of `AuditMatrix.audits`."""
+    _checks.device(device)
     found = opened(sources, key, ids)
-    seen = look_around(found, seed=seed)
+    seen = look_around(found, seed=seed, executor=executor, device=device)
     return tuple(
         examined(seen[i, j] if i < j else seen[j, i].swapped(), found[i], found[j], seed)
         for i, j in permutations(range(len(found)), 2)

@@ -9,21 +9,26 @@ fitted.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from zhat import randomness
-from zhat.files import BLOCK, Embeddings, Rows
+from zhat.audit.copies import Keys, keys_of, mixed
+from zhat.audit.stretches import ByContent, ByPlace, Kept, passed
+from zhat.files import Embeddings, Rows
 from zhat.metrics import Moments
 
 READ_FOLDS = 32
 LASTING = 1.5  # up to here rows are taken as independent
 SAMPLE = 4096
+_LISTED = 2**22  # rows up to which the sample is the beginning of all rows in a random order
 _MOMENTS_BYTES = 3e8
 _MOST_BYTES = 1.2e9  # of the moments of several files; beyond, they are read pair by pair
 
@@ -60,7 +65,7 @@ class Seen:
         """Places in the sample of rows that are no copies of earlier ones."""
         fresh = torch.ones(len(self.index), dtype=torch.bool)
         for rows in (self.source, self.target):
-            keys = _keys(rows.numpy())
+            keys = keys_of(rows)
             first = torch.zeros(len(keys), dtype=torch.bool)
             first[torch.from_numpy(np.unique(keys, return_index=True)[1])] = True
             fresh &= first
@@ -86,30 +91,25 @@ class Seen:
         return replace(self, fit=self.fit.swapped(), read=read, source=self.target, target=self.source)
 
 
-@dataclass(frozen=True, eq=False)
-class _Kept:
-    """What a pass over several files has kept: joint moments, and for each file a key of each row and the sample."""
-
-    fit: Moments
-    read: tuple[Moments, ...]
-    keys: list[Rows]
-    samples: list[Tensor]
-    held_out: Tensor
-    same: set[tuple[int, int]]
-
-
-def look(source: Embeddings, target: Embeddings, *, seed: int) -> Seen:
+def look(
+    source: Embeddings, target: Embeddings, *, seed: int, executor: Executor | None = None, device: str = "cpu"
+) -> Seen:
     """Read both files once; a second time where rows occur repeatedly, and then by content.
 
     Args:
         source: rows to map from.
         target: the same rows to map to.
         seed: of the sample.
+        executor: where the pass runs, a task for each stretch of rows: anything with `submit`, as in
+            `concurrent.futures`; None runs it here.
+        device: where its sums are taken, such as "cuda".
     """
-    return look_around((source, target), seed=seed)[0, 1]
+    return look_around((source, target), seed=seed, executor=executor, device=device)[0, 1]
 
 
-def look_around(files: Sequence[Embeddings], *, seed: int) -> dict[tuple[int, int], Seen]:
+def look_around(
+    files: Sequence[Embeddings], *, seed: int, executor: Executor | None = None, device: str = "cpu"
+) -> dict[tuple[int, int], Seen]:
     """Every pair (i, j), i < j, of several files with the same rows, from one pass over each.
 
     A file is read once more where rows occur repeatedly, because copies decide how the rows of a pair are split; again
@@ -119,19 +119,22 @@ def look_around(files: Sequence[Embeddings], *, seed: int) -> dict[tuple[int, in
     Args:
         files: with the same rows.
         seed: of the sample.
+        executor: where the pass runs.
+        device: where its sums are taken.
     """
+    where: Any = {"executor": executor, "device": device}
     n = files[0].rows
     first, rest = files[0].dim, sum(s.dim for s in files[1:])
     size = 8 * (first**2 + first * rest + rest**2)
     pairs = list(combinations(range(len(files)), 2))
     if len(files) > 2 and 9 * size > _MOST_BYTES:
-        return {(i, j): look(files[i], files[j], seed=seed) for i, j in pairs}
+        return {(i, j): look(files[i], files[j], seed=seed, **where) for i, j in pairs}
     lasting = [likeness_lasts(one.block(slice(0, min(SAMPLE, n)))) for one in files]
     folds = int(min(READ_FOLDS, n // 2, max(4, n / (20 * max(lasting))), max(8, _MOMENTS_BYTES / size)))
-    chosen = torch.randperm(n, generator=randomness.generator(seed, "sample"))[:SAMPLE].sort().values
+    chosen = _sample(n, seed)
     pieces = max(2, 2 * folds)
-    kept = _pass(files, chosen, np.arange(n) * pieces // n, folds)
-    counts = [len(np.unique(keys)) for keys in kept.keys]
+    kept = passed(files, chosen, ByPlace(n, pieces), **where)
+    counts = [keys.distinct() for keys in kept.keys]
     found = {}
     split: dict[int, list[tuple[int, int]]] = {}  # by which file's content the rows of a pair are split
     for i, j in pairs:
@@ -141,77 +144,24 @@ def look_around(files: Sequence[Embeddings], *, seed: int) -> dict[tuple[int, in
             by = next(one for one in range(by + 1) if _same_copies(kept.keys[one], kept.keys[by], counts[by]))
             split.setdefault(by, []).append((i, j))
     for by, concerned in split.items():
-        mixed = (kept.keys[by] * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
-        by_content = mixed.astype(np.int64) % pieces
-        if len(np.unique(by_content % 2)) < 2:
+        if len({int(p) for some in kept.keys[by].blocks() for p in np.unique(mixed(some) % pieces % 2)}) < 2:
             continue
         places = sorted({place for pair in concerned for place in pair})
         some = [files[place] for place in places]
-        again = _pass(some, chosen, by_content, folds)
+        again = passed(some, chosen, ByContent(places.index(by), pieces), **where)
         for i, j in concerned:
             seen = found[i, j]
             found[i, j] = _pair(again, some, places.index(i), places.index(j), chosen, seen.distinct, seen.lasting)
     return found
 
 
-def _same_copies(one: Rows, other: Rows, distinct: int) -> bool:
+def _same_copies(one: Keys, other: Keys, distinct: int) -> bool:
     """Whether rows are copies in one file exactly where they are in the other, which has so many distinct ones."""
-    if one is other:
-        return True
-    both = (one * np.uint64(0x9E3779B97F4A7C15)) ^ other
-    return len(np.unique(one)) == distinct == len(np.unique(both))
-
-
-def _pass(files: Sequence[Embeddings], chosen: Tensor, piece: Rows, folds: int) -> _Kept:
-    fit: Moments | None = None
-    read: list[Moments | None] = [None] * max(1, folds)
-    keys: list[list[Rows]] = [[] for _ in files]
-    samples: list[list[Rows]] = [[] for _ in files]
-    same = {(i, j) for i, j in combinations(range(len(files)), 2) if files[i].dim == files[j].dim}
-    picked = chosen.numpy()
-    for start, together in _together(files):
-        here = piece[start : start + len(together[0])]
-        same = {(i, j) for i, j in same if np.array_equal(together[i], together[j])}
-        inside = picked[(picked >= start) & (picked < start + len(here))] - start
-        for i, some in enumerate(together):
-            keys[i].append(_keys(some))
-            samples[i].append(some[inside].astype(np.float64))
-        z, h = torch.from_numpy(together[0]), torch.from_numpy(_beside(together[1:]))
-        for i in np.unique(np.where(here % 2 == 0, -1, here // 2)):
-            mine = here % 2 == 0 if i < 0 else here == 2 * i + 1
-            rows = slice(None) if mine.all() else torch.from_numpy(np.flatnonzero(mine))
-            part = Moments.of(z[rows], h[rows])
-            if i < 0:
-                fit = part if fit is None else fit + part
-            else:
-                before = read[i]
-                read[i] = part if before is None else before + part
-    found = tuple(m for m in read if m is not None)
-    assert fit is not None, "there are rows to fit on"
-    assert found, "there are rows to read on"
-    return _Kept(
-        fit,
-        found,
-        [np.concatenate(k) for k in keys],
-        [torch.from_numpy(np.concatenate(s)) for s in samples],
-        torch.from_numpy(piece[picked] % 2 == 1),
-        same,
-    )
-
-
-def _together(files: Sequence[Embeddings]) -> Iterator[tuple[int, tuple[Rows, ...]]]:
-    start = 0
-    for some in zip(*(one.blocks(BLOCK) for one in files), strict=True):
-        yield start, some
-        start += len(some[0])
-
-
-def _beside(some: Sequence[Rows]) -> Rows:
-    return some[0] if len(some) == 1 else np.concatenate(some, axis=1)
+    return one is other or one.distinct() == distinct == one.distinct_with(other)
 
 
 def _pair(
-    kept: _Kept, files: Sequence[Embeddings], i: int, j: int, chosen: Tensor, distinct: int, lasting: float
+    kept: Kept, files: Sequence[Embeddings], i: int, j: int, chosen: Tensor, distinct: int, lasting: float
 ) -> Seen:
     ends = np.cumsum([0, *(s.dim for s in files[1:])])
     spans = [slice(0, 0), *(slice(int(start), int(end)) for start, end in pairwise(ends))]
@@ -246,17 +196,13 @@ def _part(joint: Moments, spans: Sequence[slice], source: int, target: int) -> M
     return Moments(joint.n, mean_z, mean_h, zz, zh, hh, rest_z, rest_h)
 
 
-def _keys(rows: Rows) -> Rows:
-    """A number for each row; equal rows have equal ones, others hardly ever."""
-    # + 0.0 makes one zero of two; columns one after the other are read at memory speed
-    bits = np.ascontiguousarray(rows.T + 0.0).view(np.uint32 if rows.dtype == np.float32 else np.uint64)
-    drawn: Rows = np.asarray(np.random.default_rng(0).integers(0, 2**63, len(bits), dtype=np.uint64))
-    odd = 2 * drawn + 1
-    key = np.zeros(len(rows), np.uint64)
-    for column, factor in zip(bits, odd, strict=True):
-        key = (key ^ (column * factor)) * np.uint64(0x9E3779B97F4A7C15)
-        key ^= key >> np.uint64(29)
-    return key
+def _sample(n: int, seed: int) -> Tensor:
+    """Which rows are sampled, in ascending order; without a list of all rows where they are many."""
+    generator = randomness.generator(seed, "sample")
+    if n <= _LISTED:
+        return torch.randperm(n, generator=generator)[:SAMPLE].sort().values
+    drawn = torch.randint(n, (2 * SAMPLE,), generator=generator).numpy()
+    return torch.from_numpy(np.sort(drawn[np.sort(np.unique(drawn, return_index=True)[1])][:SAMPLE]))
 
 
 def likeness_lasts(rows: Rows) -> float:

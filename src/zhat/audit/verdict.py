@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -33,6 +34,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from zhat import _checks
 from zhat._checks import constant
 from zhat.audit import beyond, oddities
 from zhat.audit.adapter import Adapter
@@ -135,7 +137,17 @@ class Examined:
         return next(s.found for s in self.steps if s.up_to is score.up_to)
 
 
-def audit(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0, among: int = 1) -> AuditResult:
+def audit(
+    a: Any,
+    b: Any,
+    *,
+    key: str | None = None,
+    ids: Any = None,
+    seed: int = 0,
+    among: int = 1,
+    executor: Executor | None = None,
+    device: str = "cpu",
+) -> AuditResult:
     """Say up to which class of maps `b` is `a`, or that nothing can be said.
 
     Args:
@@ -146,19 +158,34 @@ def audit(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int 
         seed: of the sample and the chance level.
         among: how many pairs are searched for a relation, this one among them; the levels at which a relation is
             believed are divided by it (Bonferroni).
+        executor: where the pass over the rows runs, a task for each stretch of them: anything with `submit`, as in
+            `concurrent.futures`. None runs it here. The numbers do not depend on it.
+        device: where the sums of the pass are taken, such as "cuda"; in float64 everywhere.
 
     Example:
         >>> x = torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
         >>> audit(x, x[:, [2, 0, 1]]).verdict
         'permutation'
     """
-    return examine(a, b, key=key, ids=ids, seed=seed, among=among).result
+    return examine(a, b, key=key, ids=ids, seed=seed, among=among, executor=executor, device=device).result
 
 
-def examine(a: Any, b: Any, *, key: str | None = None, ids: Any = None, seed: int = 0, among: int = 1) -> Examined:
+def examine(
+    a: Any,
+    b: Any,
+    *,
+    key: str | None = None,
+    ids: Any = None,
+    seed: int = 0,
+    among: int = 1,
+    executor: Executor | None = None,
+    device: str = "cpu",
+) -> Examined:
     """The audit with its maps, for an adapter or recall; the arguments are those of `audit`."""
+    _checks.device(device)
     source, target = opened((a, b), key, ids)
-    return examined(look(source, target, seed=seed), source, target, seed, among=among)
+    seen = look(source, target, seed=seed, executor=executor, device=device)
+    return examined(seen, source, target, seed, among=among)
 
 
 def opened(sources: Sequence[Any], key: str | None, ids: Any) -> tuple[Embeddings, ...]:

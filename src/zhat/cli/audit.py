@@ -13,6 +13,7 @@ from rich.table import Table
 from zhat._files import printable
 from zhat.cli.completing import a_class, one_of
 from zhat.cli.door import Console, app, complain, door
+from zhat.cli.executors import executor_of
 from zhat.errors import BadInput
 
 
@@ -75,6 +76,11 @@ def audit(
     adapter: Annotated[Path | None, typer.Option(help="Keep the map from A to B as this .safetensors file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML page.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    executor: Annotated[
+        str | None,
+        typer.Option(help="Where the pass over the rows runs: processes:N, or dask://HOST:PORT (needs zhat[dask])."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="Where its sums are taken: cpu or cuda.")] = "cpu",
     seed: Annotated[int, typer.Option(help="Of the sample and the chance level.")] = 0,
 ) -> None:
     """Say up to which class of maps embeddings B are embeddings A.
@@ -93,12 +99,12 @@ def audit(
             or inputs
             or len(model) != 2
             or data is None
-            or any((key, ids, recall is not None, metric, adapter))
+            or any((key, ids, recall is not None, metric, adapter, executor, device != "cpu"))
         ):
             raise BadInput(
                 "models are compared with: zhat audit --model A --model B --data FILE; --require, --min, --gate, "
-                "--baseline, --report, --json, --seed may follow, but no inputs, --key, --ids, --recall, --metric or "
-                "--adapter."
+                "--baseline, --report, --json, --seed may follow, but no inputs, --key, --ids, --recall, --metric, "
+                "--adapter, --executor or --device."
             )
         asked = _gate(gate, require, min_, baseline)
         if asked is not None and asked.min_recall is not None:
@@ -115,10 +121,11 @@ def audit(
         raise BadInput(f"--ids is given once, or once for each of {len(inputs)} inputs, but {len(ids)} came.")
     by = [None] * len(inputs) if ids is None else ids * len(inputs) if len(ids) == 1 else ids
     read = [room.embeddings(path, key=key, ids=own, gaps=gaps) for path, own in zip(inputs, by, strict=True)]
-    if len(inputs) == 2:
-        found: tuple[room.Examined, ...] = (room.examine(*read, seed=seed),)
-    else:
-        found = room.examine_all(read, seed=seed)
+    with executor_of(executor, after="Give the same command again, with fewer processes.") as pool:
+        if len(inputs) == 2:
+            found: tuple[room.Examined, ...] = (room.examine(*read, seed=seed, executor=pool, device=device),)
+        else:
+            found = room.examine_all(read, seed=seed, executor=pool, device=device)
     if recall is not None or metric is not None or (asked is not None and asked.min_recall is not None):
         k, by_metric = 10 if recall is None else recall, "distance" if metric is None else metric
         found = tuple(e if e.result.score is None else e.searched(k, metric=by_metric) for e in found)

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -53,6 +53,14 @@ class OnDisk:
     def __getitem__(self, which: Any) -> Rows:
         """Some rows, copied."""
         return np.array(self.mapped()[which])
+
+    def part(self, start: int, stop: int) -> Rows | OnDisk:
+        """Some neighbouring rows, in a form that another process can read: where they lie, or the rows themselves."""
+        if isinstance(self.file, Spool) or self.order == "F":
+            return self[start:stop]
+        before = start * math.prod(self.shape[1:]) * self.dtype.itemsize
+        shape = (stop - start, *self.shape[1:])
+        return replace(self, file=self.file.absolute(), shape=shape, offset=self.offset + before)
 
 
 class Spool:

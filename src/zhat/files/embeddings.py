@@ -10,10 +10,10 @@ out of all files that are compared, and the result says how many.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,6 +28,19 @@ GAPS = ("refuse", "drop")
 """What may be done about rows of a table that have an empty cell."""
 
 
+class Source(Protocol):
+    """Where the rows of a matrix come from."""
+
+    def __call__(self, which: Any) -> Rows:
+        """The rows of a slice or of an index array, as float32 or float64."""
+
+    def stored(self, which: Any) -> Rows:
+        """The same rows as they are stored, where all are stored alike: two bytes without a type are bfloat16."""
+
+    def part(self, start: int, stop: int) -> Source:
+        """Some neighbouring rows, in a form that another process can read: where they lie, or the rows themselves."""
+
+
 @dataclass(frozen=True, eq=False)
 class Embeddings:
     """A matrix of embeddings on disk or in memory.
@@ -37,10 +50,11 @@ class Embeddings:
         rows: how many.
         dim: columns.
         precision: as stored: float16, bfloat16, float32 or float64.
-        take: the rows of a slice or of an index array, as float32 or float64, `(rows, dim)`.
+        take: gives the rows of a slice or of an index array, as float32 or float64, `(rows, dim)`.
         ids: one identifier for each row, where rows have them.
         kept: the numbers that these rows have in their file, where others were left out; None where none was.
         left_out: how many rows were left out, because they have an empty cell.
+        first: the number of the first row, for messages, where these are some rows of a larger matrix.
 
     Example:
         >>> embeddings(np.eye(3), name="corners").rows
@@ -51,10 +65,11 @@ class Embeddings:
     rows: int
     dim: int
     precision: str
-    take: Callable[[Any], Rows]
+    take: Source
     ids: Rows | None = None
     kept: Rows | None = None
     left_out: int = 0
+    first: int = 0
 
     def block(self, which: Any) -> Rows:
         """Some rows, all of them finite."""
@@ -65,7 +80,7 @@ class Embeddings:
                 row, column = (int(i[0]) for i in np.nonzero(bad))
                 row = row + (which.start or 0) if isinstance(which, slice) else int(which[row])
                 raise BadInput(
-                    f"{self.name} must be finite, but row {row}, column {column} is NaN or infinite. "
+                    f"{self.name} must be finite, but row {self.first + row}, column {column} is NaN or infinite. "
                     "Remove such rows or repair them."
                 )
         return found
@@ -74,6 +89,12 @@ class Embeddings:
         """All rows, some at a time."""
         for start in range(0, self.rows, size):
             yield self.block(slice(start, min(start + size, self.rows)))
+
+    def part(self, start: int, stop: int) -> Embeddings:
+        """Some neighbouring rows, which another process can read; their ids stay behind."""
+        return replace(
+            self, rows=stop - start, take=self.take.part(start, stop), ids=None, kept=None, first=self.first + start
+        )
 
 
 def embeddings(
@@ -132,7 +153,28 @@ def _picked(source: Embeddings, rows: Rows) -> Embeddings:
         return source
     ids = None if source.ids is None else source.ids[rows]
     kept = rows if source.kept is None else source.kept[rows]
-    return replace(source, rows=len(rows), take=lambda which: source.take(rows[which]), ids=ids, kept=kept)
+    return replace(source, rows=len(rows), take=_Picked(source.take, rows), ids=ids, kept=kept)
+
+
+@dataclass(frozen=True, eq=False)
+class _Picked:
+    """Some rows of another source."""
+
+    source: Source
+    rows: Rows
+
+    def __call__(self, which: Any) -> Rows:
+        return self.source(self.rows[which])
+
+    def stored(self, which: Any) -> Rows:
+        return self.source.stored(self.rows[which])
+
+    def part(self, start: int, stop: int) -> Source:
+        rows = self.rows[start:stop]
+        least, most = int(rows.min()), int(rows.max()) + 1
+        if most - least <= 2 * len(rows):  # they lie close together: a window of the source holds them
+            return _Picked(self.source.part(least, most), rows - least)
+        return _Array(self.stored(slice(start, stop)))
 
 
 def _as_numpy(values: Any) -> Rows:
@@ -150,16 +192,32 @@ def _from_array(values: Rows | OnDisk, name: str) -> Embeddings:
         raise BadInput(f"{name} must hold real numbers, but its type is {dtype}. Save it as float32.")
     if len(shape) != 2 or 0 in shape:
         raise BadInput(f"{name} must be a matrix (rows, dim) that is not empty, but its shape is {shape}.")
-    wide = np.float32 if dtype.itemsize <= 4 and dtype.kind == "f" else float
+    precision = "bfloat16" if halved else dtype.name if dtype.kind == "f" and dtype.itemsize <= 8 else "float64"
+    return Embeddings(name, shape[0], shape[1], precision, _Array(values))
 
-    def take(which: Any) -> Rows:
-        some = values[which]
-        if halved:
+
+@dataclass(frozen=True, eq=False)
+class _Array:
+    """The rows of one array, in memory or on disk."""
+
+    values: Rows | OnDisk
+
+    def __call__(self, which: Any) -> Rows:
+        some, dtype = self.values[which], self.values.dtype
+        if dtype.kind == "V":
             return np.asarray((some.view("<u2").astype(np.uint32) << 16).view(np.float32))
+        wide = np.float32 if dtype.itemsize <= 4 and dtype.kind == "f" else float
         return np.array(some, dtype=wide, order="C", subok=False)  # a copy, which nobody else changes
 
-    precision = "bfloat16" if halved else dtype.name if dtype.kind == "f" and dtype.itemsize <= 8 else "float64"
-    return Embeddings(name, shape[0], shape[1], precision, take)
+    def stored(self, which: Any) -> Rows:
+        dtype = self.values.dtype
+        if dtype.kind == "V" or (dtype.kind == "f" and dtype.itemsize <= 8 and dtype.isnative):
+            some = self.values[which]
+            return some if isinstance(self.values, OnDisk) else np.array(some, subok=False)  # a copy in either case
+        return self(which)
+
+    def part(self, start: int, stop: int) -> Source:
+        return _Array(self.values.part(start, stop) if isinstance(self.values, OnDisk) else self.values[start:stop])
 
 
 def _file(path: Path, key: str | None, ids: str | None, gaps: str, spool: Spool) -> Embeddings:
@@ -196,28 +254,10 @@ def _folder(path: Path, key: str | None, ids: str | None, gaps: str, spool: Spoo
     if len({s.dim for s in shards}) > 1:
         sizes = ", ".join(f"{s.name} {s.dim}" for s in shards[:4])
         raise BadInput(f"the shards of {path} must have as many columns each, but they have: {sizes}.")
-    ends = np.cumsum([s.rows for s in shards])
-    wide = np.float32 if all(s.take(slice(0, 1)).dtype == np.float32 for s in shards) else np.float64
-
-    def take(which: Any) -> Rows:
-        if isinstance(which, slice):
-            first, last, step = which.indices(int(ends[-1]))
-            if step == 1:  # most looks are at neighbouring rows
-                some = [np.empty((0, shards[0].dim), wide), *_neighbours(shards, ends, first, last)]
-                return np.concatenate(some, dtype=wide)
-            which = np.arange(first, last, step)
-        rows = np.asarray(which)
-        shard = np.searchsorted(ends, rows, side="right")
-        out = np.empty((len(rows), shards[0].dim), wide)
-        for i in np.unique(shard):
-            here = shard == i
-            out[here] = shards[i].take(rows[here] - (ends[i] - shards[i].rows))
-        return out
-
     named = [s.ids for s in shards if s.ids is not None]
     together = np.concatenate(named) if len(named) == len(shards) else None
     coarsest = max((s.precision for s in shards), key=("float64", "float32", "float16", "bfloat16").index)
-    found = Embeddings(path.name, int(ends[-1]), shards[0].dim, coarsest, take, together)
+    found = Embeddings(path.name, sum(s.rows for s in shards), shards[0].dim, coarsest, _stacked(shards), together)
     if not any(s.left_out for s in shards):
         return found
     before = np.cumsum([0, *(s.rows + s.left_out for s in shards)])
@@ -226,12 +266,66 @@ def _folder(path: Path, key: str | None, ids: str | None, gaps: str, spool: Spoo
     return replace(found, kept=numbers, left_out=sum(s.left_out for s in shards))
 
 
-def _neighbours(shards: list[Embeddings], ends: Rows, first: int, last: int) -> Iterator[Rows]:
-    """The rows from `first` to before `last`, shard by shard."""
-    for shard, end in zip(shards, ends.tolist(), strict=True):
-        start = end - shard.rows
-        if start < last and first < end:
-            yield shard.take(slice(max(first - start, 0), last - start))
+@dataclass(frozen=True, eq=False)
+class _Stacked:
+    """The rows of several sources, one below the other.
+
+    Attributes:
+        sources: where they come from.
+        ends: the number of rows down to the end of each.
+        dim: columns.
+        wide: the type that holds the rows of all.
+        alike: whether all are stored in one type.
+    """
+
+    sources: tuple[Source, ...]
+    ends: Rows
+    dim: int
+    wide: Any
+    alike: bool
+
+    def __call__(self, which: Any) -> Rows:
+        if isinstance(which, slice):
+            first, last, step = which.indices(int(self.ends[-1]))
+            if step == 1:  # most looks are at neighbouring rows
+                some = [source(rows) for source, rows in self._neighbours(first, last)]
+                return np.concatenate([np.empty((0, self.dim), self.wide), *some], dtype=self.wide)
+            which = np.arange(first, last, step)
+        rows = np.asarray(which)
+        shard = np.searchsorted(self.ends, rows, side="right")
+        out = np.empty((len(rows), self.dim), self.wide)
+        for i in np.unique(shard):
+            here = shard == i
+            out[here] = self.sources[i](rows[here] - (self.ends[i - 1] if i else 0))
+        return out
+
+    def stored(self, which: Any) -> Rows:
+        if self.alike and isinstance(which, slice):
+            first, last, step = which.indices(int(self.ends[-1]))
+            some = [source.stored(rows) for source, rows in self._neighbours(first, last)] if step == 1 else []
+            if some:
+                return some[0] if len(some) == 1 else np.concatenate(some)
+        return self(which)
+
+    def part(self, start: int, stop: int) -> Source:
+        cut = [(source.part(rows.start, rows.stop), rows) for source, rows in self._neighbours(start, stop)]
+        ends = np.cumsum([rows.stop - rows.start for _, rows in cut])
+        return replace(self, sources=tuple(source for source, _ in cut), ends=ends)
+
+    def _neighbours(self, first: int, last: int) -> Iterator[tuple[Source, slice]]:
+        """The sources that hold the rows from `first` to before `last`, and which rows of each."""
+        start = 0
+        for source, end in zip(self.sources, self.ends.tolist(), strict=True):
+            if start < last and first < end:
+                yield source, slice(max(first, start) - start, min(last, end) - start)
+            start = end
+
+
+def _stacked(shards: list[Embeddings]) -> _Stacked:
+    """Shards one below the other."""
+    wide = np.float32 if all(s.take(slice(0, 1)).dtype == np.float32 for s in shards) else np.float64
+    alike = len({s.take.stored(slice(0, 1)).dtype for s in shards}) == 1
+    return _Stacked(tuple(s.take for s in shards), np.cumsum([s.rows for s in shards]), shards[0].dim, wide, alike)
 
 
 def _table(path: Path, ids: str | None, gaps: str, spool: Spool) -> Embeddings:
