@@ -97,6 +97,19 @@ def how(result, budget):
     )
 
 
+def picture_recipes():
+    """R2 of groups of latents by recipe, from benchmarks/picture_recipes.py."""
+    found = json.loads((ROOT / "results" / "zimmermann2021" / "picture_recipes.json").read_text(encoding="utf-8"))
+    rows = ["| setting | R2 | MCC | loss | rotations, R2 | lowest of the others |", "|---|---|---|---|---|---|"]
+    for name, one in found.items():
+        last = one.get("R2 of each latent", [[]])[-1]
+        turned = ", ".join(str(v) for v in last[3:6])
+        rest = min(last[:3] + last[6:], default="")
+        rows.append(f"| {name} | {one.get('R2', '')} | {one.get('MCC', '')} | {one['loss']:.2f} | {turned} | {rest} |")
+    said = "One seed (100), one H200, percent; empty: not kept. Command: `python -m benchmarks.picture_recipes`."
+    return "\n".join([*rows, "", said])
+
+
 def transitions():
     """The exponents of natural steps, from benchmarks/transitions.py."""
     found = json.loads((ROOT / "results" / "zimmermann2021" / "transitions.json").read_text(encoding="utf-8"))
@@ -443,6 +456,7 @@ PAGES = {
         "table-2": lambda: compared("table-2"),
         "table-3": lambda: compared("table-3"),
         "table-3p": lambda: compared("table-3p"),
+        "picture-recipes": picture_recipes,
         "transitions": transitions,
         "table-1v": lambda: compared("table-1v"),
         "figure-2": lambda: swept("figure-2"),

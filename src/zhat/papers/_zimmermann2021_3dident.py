@@ -71,8 +71,8 @@ def budgets(encoder: Fresh, steps: int = STEPS, *, start: float = 1.0) -> tuple[
     """The paper's 30,000 steps; fewer at a larger rate that falls to 0; one that tries the machinery.
 
     The recipe of `fast` has a loss that is sharper in the beginning and bounds of a box that learn ten times as fast,
-    like Table 2, and Muon. It was chosen on seed 100 by `python -m benchmarks.picture_recipes`. Seeds are trained one
-    at a time: stacked convolutions are slower.
+    like Table 2, and Muon. Trials on seed 100 (`python -m benchmarks.picture_recipes`) stop at seven of ten latents, so
+    it is not the last word. Seeds are trained one at a time: stacked convolutions are slower.
 
     Args:
         encoder: bounds and radii of its output learn faster.

@@ -133,7 +133,7 @@ TABLE_3_PAST = Part(
     score="MCC",
     notes=(
         *NOTES,
-        "T3p.3 (40 coordinates, up to 1 s) is the setting that was chosen, on seeds 100 to 102 "
+        "T3p.3 (40 coordinates, up to 1 s) is the setting that was chosen, on seeds from 100 on "
         "(`python -m benchmarks.pedestrians --data DIR`). The other rows show what each of its two changes does.",
     ),
     rows=(
