@@ -12,7 +12,6 @@ sys.path.insert(0, str(HERE.parent / "src"))
 from zhat import __version__  # noqa: E402
 
 
-
 def source_digest():
     """Eight characters that change with the source of the package."""
     files = sorted((HERE.parent / "src").rglob("*.py"))

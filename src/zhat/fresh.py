@@ -1,4 +1,4 @@
-"""What must be made anew for each seed, and how settings are told apart: by what they say, not where they lie."""
+"""Objects that are built again for each seed, and the comparison of settings by content instead of by identity."""
 
 from __future__ import annotations
 
