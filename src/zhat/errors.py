@@ -1,4 +1,4 @@
-"""The exceptions of zhat, drawn once.
+"""The exceptions of zhat, as a tree.
 
 ```
 ZhatError
