@@ -1,4 +1,4 @@
-"""The first minute with zhat: a small world whose latents theory says come back, and the proof that they do."""
+"""The demo: a small world whose latents can be recovered according to theory, and an encoder that recovers them."""
 
 from __future__ import annotations
 

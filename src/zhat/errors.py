@@ -1,4 +1,4 @@
-"""The exceptions of zhat, drawn once.
+"""The exceptions of zhat, as a tree.
 
 ```
 ZhatError
@@ -61,7 +61,7 @@ class NothingFinished(BadInput):
 
 
 class MissingData(BadInput):
-    """Recorded data that is not where it was looked for; `wanted` says which, and where it is published."""
+    """Recorded data that is not in the given folder; `wanted` names it, and where it is published."""
 
     def __init__(self, message: str, *, wanted: str) -> None:
         super().__init__(message)

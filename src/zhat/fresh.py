@@ -1,6 +1,6 @@
-"""What must be made anew for each seed, and how settings are told apart: by what they say, not where they lie.
+"""Objects that are built again for each seed, and the comparison of settings by content instead of by identity.
 
-`describe` says a setting as text; `reading` makes the setting of the text again, from an allow-list of names.
+`describe` writes a setting as text; `reading` makes the setting from that text again, from an allow-list of names.
 """
 
 from __future__ import annotations

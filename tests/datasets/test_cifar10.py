@@ -74,7 +74,7 @@ def test_mistakes_get_a_sentence(tmp_path, monkeypatch):
     with pytest.raises(BadInput, match="must be tiled with images of 32 × 32"):
         read(tmp_path, "test")
     monkeypatch.delenv("ZHAT_DATA", raising=False)
-    with pytest.raises(BadInput, match="cifar10 is recorded data, and nothing says where it lies"):
+    with pytest.raises(BadInput, match="cifar10 is recorded data, and its folder is not known"):
         CIFAR10().on("cpu")
 
 

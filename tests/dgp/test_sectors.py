@@ -78,7 +78,7 @@ def test_the_same_generator_gives_the_same_draw():
         ({"labels": 1}, "`labels` must be a whole number of at least 2"),
         ({"scale": 0}, "`scale` must be above 0"),
         ({"sharpness": -1.0}, "`sharpness` must be above 0"),
-        ({"harmonics": 10}, "18 labels tell 9 harmonics apart, but 10 came"),
+        ({"harmonics": 10}, "18 labels determine at most 9 harmonics, but 10 came"),
         ({"label_noise": 1.5}, "`label_noise` is a probability, from 0 to 1"),
         ({"seed": 0.5}, "seed"),
     ],

@@ -198,11 +198,11 @@ def test_bad_metrics_get_a_sentence(make, message):
 
 def test_a_constant_latent_among_the_rows_read_is_refused():
     z = torch.zeros(40, 1)
-    z[0] = 1.0  # varies overall, but for about half of the seeds not among the rows read
+    z[0] = 1.0  # varies overall, but for about half of the seeds not among the held-out rows
     seeds = [s for s in range(8) if 0 not in held_out_rows(40, s)]
     assert 0 < len(seeds) < 8
     for seed in seeds:
-        with pytest.raises(BadInput, match="constant among the rows read"):
+        with pytest.raises(BadInput, match="constant among the held-out rows"):
             Recovery(AFFINE, seed=seed, repeats=0, shuffles=0)(z, torch.randn(40, 1))
 
 
@@ -256,7 +256,7 @@ def test_a_resample_without_variance_does_not_break_the_interval():
     def ten():
         return [Recovery(AFFINE, seed=seed)(rare, rare + 0.1 * torch.randn(200, 1)) for seed in range(10)]
 
-    with pytest.raises(BadInput, match="no interval can be given|constant among the rows read"):
+    with pytest.raises(BadInput, match="no interval can be given|constant among the held-out rows"):
         ten()
 
 

@@ -137,7 +137,7 @@ def test_settings_without_a_meaning_are_refused(how, sentence):
 
 def test_rows_without_labels_or_of_another_dimension_get_a_sentence():
     objective, h = CrossEntropy(3, 7), torch.zeros(1, 4, 3)
-    with pytest.raises(BadInput, match="CrossEntropy tells labels apart, but this process hands over none. Use Clus"):
+    with pytest.raises(BadInput, match="CrossEntropy tells labels apart, but this process has none. Use Clus"):
         objective(h, Batch(x=h))
     with pytest.raises(BadInput, match="has a head for 3 dimensions, but the encoder ends in 2"):
         objective(h[..., :2], Batch(x=h, label=torch.zeros(4, dtype=torch.long)))

@@ -59,7 +59,7 @@ def test_a_wrong_radius_is_named_with_both_numbers():
     # zimmermann2021, Table 1: with temperature 1 and a unit sphere only concentration 1 matches.
     prediction = theory.predict(SPHERE, InfoNCE(), onto(Sphere(4)))
     assert failed(prediction) == ["output on the matching sphere"]
-    assert "radius 1; theory wants sqrt(temperature * concentration) = 4.472" in str(prediction)
+    assert "radius 1; theory requires sqrt(temperature * concentration) = 4.472" in str(prediction)
     one = replace(SPHERE, conditional=VonMisesFisher(1.0))
     assert theory.predict(one, InfoNCE(), onto(Sphere(4))).holds == "yes"
 

@@ -1,4 +1,4 @@
-"""Recorded data with the same contract as a simulated world: a process that hands over batches."""
+"""Recorded data with the same contract as a simulated world: a process that draws batches."""
 
 from zhat.datasets.arrays import Arrays, Augmented, GivenPairs, NextRow, SameLabel
 from zhat.datasets.cifar10 import CIFAR10

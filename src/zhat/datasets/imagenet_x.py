@@ -67,7 +67,7 @@ class ImageNetX:
         prototypes: keep the images that annotators were shown as typical of a class; the paper leaves them out.
         digest: the first 12 characters of the SHA-256 sum of your own file; a file with another one is refused, so
             that results are never those of an older file.
-        seed: which split into images to fit on and images to read; the images are what they are.
+        seed: which split into images to fit on and images to read; the images are the same for every seed.
 
     Reference: idrissi2023; reizinger2024, Figure 3.
     """
@@ -97,7 +97,7 @@ class ImageNetX:
         """All annotated images."""
         own = Path(self.features).suffix != ""
         if self.digest and self.digest != digest_of(Path(self.features)):
-            raise BadInput(f"{self.features} is not the file that it was when this was begun. Give it anew.")
+            raise BadInput(f"{self.features} has changed since this process was made. Make the process again.")
         path = Path(self.features) if own else _here(f"{FEATURES}/{self.features}.npz")
         index = None if own else _here(f"{FEATURES}/index.npz")
         return _annotated(path, index, _here(ANNOTATIONS), self.marks, self.prototypes, self.digest)

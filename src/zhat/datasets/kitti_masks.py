@@ -56,7 +56,7 @@ class KITTIMasks:
         longest: frames between the two at most; a frame takes 0.05 s, so 1 is 0.05 s and 5 is 0.15 s on average.
         part: "train" (nine of ten pedestrians), "test" (the tenth), or "all". In the publisher's file tracks do not say
             whose they are, so every tenth track is held out there.
-        seed: of nothing: the masks are what they are; every process has one.
+        seed: without effect, because the masks are recorded; every process has one.
 
     Reference: klindt2021; zimmermann2021, Table 3 (trained and read on all tracks).
     """

@@ -36,7 +36,7 @@ class Patches:
     Args:
         images: where they come from, `CIFAR10()` for instance.
         size: side of a patch, at most half of the image's height.
-        seed: of nothing: the images are what they are; every process has one.
+        seed: without effect, because the images are recorded; every process has one.
 
     Reference: roeder2020, section 5.2. The size of a patch is not known to us; 16 is ours.
     """

@@ -25,7 +25,7 @@ def recorded(name: str, *, published: str = "") -> Path:
     home = os.environ.get(VARIABLE)
     if not home:
         raise MissingData(
-            f"{name} is recorded data, and nothing says where it lies.{source} Give the folder that holds it with "
+            f"{name} is recorded data, and its folder is not known.{source} Give the folder that holds it with "
             f"--data, or set the environment variable {VARIABLE}.",
             wanted=wanted,
         )

@@ -1,4 +1,4 @@
-"""Decoding: which known factors of its rows a matrix of embeddings holds. `decode(h, factors)` says so of files."""
+"""Decoding: which known factors of its rows a matrix of embeddings holds, from arrays or from files."""
 
 from zhat.decoding.decoded import decode
 

@@ -1,8 +1,8 @@
 """Known factors of rows: named columns from a file, each typed real, circular or categorical by a stated rule.
 
-The rule, unless a type is given: text is categorical; a column whose name says an angle and whose values fill most of
-one turn of 360 or 2π is circular; whole numbers with at most 20 different values are categorical; other numbers are
-real.
+The rule, unless a type is given: text is categorical; a column whose name stands for an angle and whose values fill
+most of one turn of 360 or 2π is circular; whole numbers with at most 20 different values are categorical; other numbers
+are real.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def typed(name: str, values: Rows, kind: str | None = None, period: float | None
 
     Example:
         >>> typed("azimuth", np.arange(0, 360, 5))[1]
-        'circular, period 360: its name says an angle and its values fill most of one turn'
+        'circular, period 360: its name stands for an angle and its values fill most of one turn'
     """
     if kind is not None and kind not in KINDS:
         raise UnknownName("type of factor", kind, KINDS)
@@ -162,7 +162,7 @@ def typed(name: str, values: Rows, kind: str | None = None, period: float | None
         return Factor.circular(name, numbers, turn), f"circular, period {_said(turn)}: given"
     turn = _turn(numbers, filled=0.75)
     if _ANGLE.search(re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()) and turn is not None:
-        because = "its name says an angle and its values fill most of one turn"
+        because = "its name stands for an angle and its values fill most of one turn"
         return Factor.circular(name, numbers, turn), f"circular, period {_said(turn)}: {because}"
     different = np.unique(numbers)
     if len(different) <= FEW and bool((different == np.round(different)).all()):

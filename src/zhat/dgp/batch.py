@@ -1,4 +1,4 @@
-"""What a process hands over: latents, observations, labels."""
+"""One draw of a process: latents, observations, labels."""
 
 from __future__ import annotations
 

@@ -22,11 +22,11 @@ Vectors = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True)
 class Clusters:
-    r"""A label i, its class C(i), a latent around the class's cluster vector, seen through the mixing g.
+    r"""A label i, its class C(i), a latent around the class's cluster vector, and its image under the mixing g.
 
     $$i \sim \mathrm{Uniform}\{0, \dots, N-1\}, \qquad z \mid i \sim p(\cdot \mid v_{C(i)}), \qquad x = g(z)$$
 
-    By default every draw of a label draws its latent anew, as reizinger2024 does: an instance is a label, not a point.
+    By default every draw of a label has a new latent, as reizinger2024 does: an instance is a label, not a point.
     With `augmentation` every instance is one fixed latent, drawn once around its cluster vector, and a row is an
     augmentation of it.
 
@@ -43,9 +43,9 @@ class Clusters:
         instances: N, how many labels; None makes every class one label.
         class_of: the class of each instance; None takes the label modulo the number of classes, which is balanced where
             that number divides N.
-        by_class: hand over the class as the label of a row, instead of the instance.
+        by_class: use the class as the label of a row, instead of the instance.
         label_noise: the probability with which a label is replaced by one drawn uniformly.
-        augmentation: how a row moves away from its fixed instance; None draws fresh latents.
+        augmentation: how a row moves away from its fixed instance; None draws new latents.
         seed: which world of this kind; equal processes are equal worlds.
 
     Reference: reizinger2024, Assumptions 1 and 1C.
@@ -97,7 +97,7 @@ class Clusters:
         if not map_ or max(map_) >= self._classes:
             raise BadInput(
                 f"`class_of` names a class from 0 to {self._classes - 1} for each instance, but "
-                f"{f'class {max(map_)}' if map_ else 'an empty map'} came. Give more `classes`, or mend the map."
+                f"{f'class {max(map_)}' if map_ else 'an empty map'} came. Give more `classes`, or correct the map."
             )
         if self.instances not in (None, len(map_)):
             raise BadInput(
@@ -157,7 +157,7 @@ class Clusters:
 
     @property
     def space(self) -> Space | None:
-        """Where the latents live, if the conditional or the cluster vectors say so."""
+        """Where the latents live, if the conditional or the cluster vectors determine it."""
         if isinstance(self.conditional, Around):
             return self.conditional.family.space
         return getattr(self.conditional, "space", self._home)

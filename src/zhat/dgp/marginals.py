@@ -1,4 +1,4 @@
-"""p(z): how latents are drawn when nothing is known yet.
+"""p(z): how latents are drawn.
 
 The located families (Normal, Laplace, GeneralizedNormal) mean the same noise on every space, placed the way the
 papers place it: added on `Real`, added and projected on a `Sphere`, truncated coordinate by coordinate on a `Box`.
@@ -331,7 +331,7 @@ _GAUSS_X, _GAUSS_W = (torch.as_tensor(a) for a in np.polynomial.legendre.leggaus
 def _log_radial_integral(p: float, u: Tensor, c: Tensor) -> Tensor:
     r"""$\log \int_0^\infty r^{d-1} \prod_j f_p(r u_j - c_j)\, dr$ for each row of `u` and `c`.
 
-    The exponent is concave in r, so the integrand has one peak. It is found by bisection; the range where the integrand
+    The exponent is concave in r, so the integrand has one peak. Bisection locates it; the range where the integrand
     exceeds e^-50 of its peak is cut where a coordinate's noise has its kink and at some further points; on each
     piece, where the integrand is smooth, Gauss-Legendre is exact to rounding.
     """

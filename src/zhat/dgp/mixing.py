@@ -30,8 +30,8 @@ class Mixing(Protocol):
     A mixing may have more, and whoever uses one of these asks first whether it is there:
 
     - `dim`: the only number of latents that it takes.
-    - `names`: what these latents are called.
-    - `rows_at_once`: how many rows a process should draw together at most, because an observation is dear.
+    - `names`: names of these latents.
+    - `rows_at_once`: how many rows a process should draw together at most, because an observation is expensive.
     - `find()`: raises `MissingData` where it needs recorded data that is not there.
     """
 

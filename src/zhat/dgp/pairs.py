@@ -18,14 +18,14 @@ from zhat.errors import BadInput
 
 @dataclass(frozen=True)
 class Pairs:
-    """An anchor z ~ p(z), a positive z' ~ p(z'|z), both seen through the same mixing g.
+    """An anchor z ~ p(z), a positive z' ~ p(z'|z), and the images of both under the same mixing g.
 
     Args:
         marginal: p(z).
         conditional: p(z'|z).
         mixing: g, built once for each `seed`.
         seed: which world of this kind; equal processes are equal worlds.
-        fresh_negatives: hand over a third view of rows drawn independently from p(z), for the contrastive loss
+        fresh_negatives: return a third view of rows drawn independently from p(z), for the contrastive loss
             as the paper writes it. By default the other anchors of the batch serve as negatives.
 
     Example:
@@ -73,7 +73,7 @@ class Pairs:
 
     @property
     def factors(self) -> tuple[str, ...]:
-        """What the latents are called: as the mixing says, or z1, z2, …"""
+        """Names of the latents: those of the mixing, or z1, z2, …"""
         numbered = tuple(f"z{i + 1}" for i in range(self.marginal.space.dim))
         return tuple(getattr(self.mixing, "names", numbered))
 

@@ -27,7 +27,7 @@ class Process(Protocol):
     - `every(n, device=…)`: batches of at most n rows that hold each recorded row once, in an order that stays.
     - `factors`, `periods`: names of the columns of z, and the period of those that come back to their start.
     - `find()`: raises `MissingData` where recorded data is not there, without reading it.
-    - `rows_at_once`: how many rows a CPU draws together at most, where a row is dear, such as a rendered picture.
+    - `rows_at_once`: how many rows a CPU draws together at most, where a row is expensive, such as a rendered picture.
     - `marginal`, `conditional`, `mixing`: what it is made of, for the theorems of `zhat.theory`.
     """
 

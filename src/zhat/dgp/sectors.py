@@ -17,13 +17,13 @@ from zhat.errors import BadInput
 
 @dataclass(frozen=True)
 class Sectors:
-    r"""Normal points of the plane, labelled by the sector their angle $\theta$ falls into, or probably by one near it.
+    r"""Normal points of the plane, labelled by the sector of their angle $\theta$, or by a random one near it.
 
     $$x = z \sim \mathcal N(0, \sigma^2 I_2), \qquad y = \lfloor K \theta / 2\pi \rfloor, \quad\text{or}\quad
       p(y \mid x) \propto \exp \Big(s \sum_{k=1}^{H} \cos k (\theta - c_y)\Big), \quad c_y \text{ the sector's middle}$$
 
-    Labels of the first kind follow from x, so cross-entropy has no finite minimum: logits grow for ever. The second
-    kind (`harmonics`) has one, and its log-probabilities are bilinear: $f(x) \cdot g(y)$ with the 2H coordinates
+    Labels of the first kind follow from x, so cross-entropy has no finite minimum: logits grow without bound. The
+    second kind (`harmonics`) has one, and its log-probabilities are bilinear: $f(x) \cdot g(y)$ with the 2H coordinates
     $\cos k\theta, \sin k\theta$ of f, all of the same size. A model of `rank` dimensions can be exact; one of fewer
     cannot, and one of more has directions that nothing determines.
 
@@ -33,7 +33,7 @@ class Sectors:
         harmonics: H; None labels by the sector itself.
         sharpness: s, for `harmonics`.
         label_noise: the probability with which a label is replaced by one drawn uniformly.
-        seed: there is one such plane only, so it changes nothing; every process has one.
+        seed: without effect, because there is only one such plane; every process has one.
 
     Reference: roeder2020, section 5.1: K = 18, sigma = 3, labels without noise. Harmonics are ours.
 
@@ -61,7 +61,7 @@ class Sectors:
         )
         if self.harmonics is not None and _checks.count(self.harmonics, "harmonics") > self.labels // 2:
             raise BadInput(
-                f"{self.labels} labels tell {self.labels // 2} harmonics apart, but {self.harmonics} came. "
+                f"{self.labels} labels determine at most {self.labels // 2} harmonics, but {self.harmonics} came. "
                 "Give fewer harmonics or more labels."
             )
         if not 0 <= self.label_noise <= 1:
@@ -104,7 +104,7 @@ class Sectors:
         return Batch(x=z[None], z=z[None], label=label)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        r"""$\log p(y \mid x)$ of every label, `(n, 2) -> (n, labels)`: the best any classifier can do.
+        r"""$\log p(y \mid x)$ of every label, `(n, 2) -> (n, labels)`: the best that any classifier can reach.
 
         Minus infinity where a label cannot occur.
         """

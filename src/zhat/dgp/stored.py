@@ -1,4 +1,4 @@
-"""A world of which only so many observations exist: made once, kept, and looked up ever after.
+"""A world with a fixed number of observations: each is made once and kept.
 
 A renderer is slow where pictures are large, so papers render a fixed number of pictures and look for pairs among them.
 `Stored` draws single rows of them, `Neighbours` pairs, `Copies` two augmented copies of a row of any process.
@@ -75,7 +75,7 @@ class Album:
 
         Args:
             z: points, `(n, d)`.
-            but: for each point, a place that is not to be found, `(n,)`.
+            but: for each point, a place that must not be returned, `(n,)`.
 
         Returns:
             Places, `(n,)`.
@@ -103,14 +103,15 @@ class Stored:
     """Single rows, drawn with replacement from a fixed number of observations of a world.
 
     Latents come from the marginal of the world. Every observation is made when it is first drawn, and kept on the
-    device; bytes stay bytes. The rows of `held_out` are others, of the same world.
+    device; bytes stay bytes. The rows of `held_out` are different rows of the same world.
 
     Args:
         world: whose marginal and mixing are used; its seed says which rows are stored.
         rows: how many there are to train on.
         test_rows: how many are held out.
         part: "train" or "test".
-        seed: of nothing: the stored rows are the same for every seed, as one data set is; every process has one.
+        seed: without effect, because the stored rows are the same for every seed, as in a data set; every process has
+            one.
 
     Reference: zimmermann2021, Table 4 (250,000 pictures, and 25,000 for the test).
 
@@ -188,7 +189,7 @@ class Neighbours:
 
     Args:
         stored: the rows.
-        seed: of nothing, as in `Stored`.
+        seed: without effect, as in `Stored`.
 
     Reference: zimmermann2021, Table 4 (the official code).
     """
@@ -268,7 +269,7 @@ class Copies:
 
     @property
     def space(self) -> Space | None:
-        """Where the latents live, if the process says so."""
+        """Where the latents live, if the process declares it."""
         return getattr(self.of, "space", None)
 
     @property
@@ -283,7 +284,7 @@ class Copies:
 
     @property
     def rows_at_once(self) -> int | None:
-        """How many rows should be drawn together at most, if the process says so."""
+        """How many rows should be drawn together at most, if the process declares it."""
         most: int | None = getattr(self.of, "rows_at_once", None)
         return most
 

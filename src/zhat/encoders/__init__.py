@@ -1,4 +1,4 @@
-"""The learner's networks: any `nn.Module` `(rows, …) -> (rows, k)` will do; these are the papers'."""
+"""Encoders: networks of the papers. Any `nn.Module` `(rows, …) -> (rows, k)` can be an encoder."""
 
 from zhat.encoders.conv import conv
 from zhat.encoders.deconv import deconv

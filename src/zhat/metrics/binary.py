@@ -3,13 +3,13 @@ r"""How well a yes-or-no target can be read from a representation: by the protoc
 **The protocol of reizinger2024** (`balanced_logistic`): scale all rows together, balance either side of the split by
 leaving out rows of the larger class, fit a logistic regression, read its accuracy.
 
-**Ours** (`discriminated`): scale by the rows fitted, regress the target on them with a ridge penalty, and say yes
-above the middle between the two class means. Penalty and middle come from leave-one-out predictions of the rows
-fitted, which ridge regression has in closed form; nothing is chosen on the rows read. All rows are used. The score is
-balanced accuracy, the mean of the share of yes-rows and of the share of no-rows that are named right; its chance level
-is one half whatever the share of yes-rows.
+**Ours** (`discriminated`): scale by the fitted rows, regress the target on them with a ridge penalty, and say yes
+above the middle between the two class means. Penalty and middle come from leave-one-out predictions of the
+fitted rows, which ridge regression has in closed form; nothing is chosen on the held-out rows. All rows are used. The
+score is balanced accuracy, the mean of the share of yes-rows and of the share of no-rows that are classified correctly;
+its chance level is one half whatever the share of yes-rows.
 
-**p-values**: if representation and target are independent, the labels of the rows read may be shuffled against the
+**p-values**: if representation and target are independent, the labels of the held-out rows may be shuffled against the
 guesses. The number of hits is then hypergeometric, so all shuffles together are Fisher's exact test. Of several
 splits of the same rows the p-values depend on one another; twice their lower median is a p-value whatever that
 dependence is (ruger1978).
@@ -50,7 +50,7 @@ def split(y: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def split_for_all(y: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """One split for all targets, so that one decomposition of the rows fitted serves them all.
+    """One split for all targets, so that one decomposition of the fitted rows serves them all.
 
     Rows are split 70% to 30% within groups of the same rarest target, so that rare targets are on either side.
 
@@ -96,7 +96,7 @@ def refuse_rare(y: Any, names: Sequence[str]) -> None:
 def positive_on_average(x: np.ndarray) -> np.ndarray:
     """The columns whose mean is above 0, each with mean 0 and variance 1 over all rows, as reizinger2024 scales them.
 
-    The rows read are scaled together with the rows fitted, so a little is known of them.
+    The held-out rows are scaled together with the fitted rows, so a little information about them enters the fit.
     """
     kept = x[:, x.mean(0) > 0]
     kept = kept[:, kept.std(0) > 0]
@@ -135,7 +135,7 @@ def _balanced(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def discriminated(x: Any, y: Any, fit: np.ndarray, read: np.ndarray, *, shuffles: int = 0, seed: int = 0) -> Tensor:
-    r"""Guesses of targets on the rows read, by ridge discriminants of the rows fitted, `(1 + shuffles, read, t)`.
+    r"""Guesses of targets on the held-out rows, by ridge discriminants of the fitted rows, `(1 + shuffles, read, t)`.
 
     $$w = (X^\top X + \lambda)^{-1} X^\top (y - \bar y), \qquad \text{yes if } x \cdot w > \tfrac12 (m_1 + m_0)$$
 
@@ -147,7 +147,7 @@ def discriminated(x: Any, y: Any, fit: np.ndarray, read: np.ndarray, *, shuffles
         y: whether each row has each target, `(n, t)`.
         fit: numbers of the rows to fit on.
         read: numbers of the rows to read.
-        shuffles: how often the fit is repeated with the targets of the rows fitted in another order.
+        shuffles: how often the fit is repeated with the targets of the fitted rows in another order.
         seed: of the shuffles.
     """
     rows = torch.as_tensor(x)[torch.from_numpy(fit)].double()
@@ -204,11 +204,11 @@ def _apart(values: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def counts(y: Any, read: np.ndarray, guesses: Tensor) -> Counts:
-    """What was guessed right of one target on the rows read.
+    """Correct guesses of one target among the held-out rows.
 
     Args:
         y: whether each row has the target, `(n,)`.
-        read: numbers of the rows read.
+        read: numbers of the held-out rows.
         guesses: for each of them whether the guess is yes, `(read,)`.
     """
     y = np.asarray(y, dtype=bool)
@@ -224,10 +224,10 @@ def counts(y: Any, read: np.ndarray, guesses: Tensor) -> Counts:
 
 
 def by_shuffling(found: Counts) -> float:
-    """The share of all shuffles of the rows read with at least as many hits: Fisher's exact test, one-sided.
+    """The share of all shuffles of the held-out rows with at least as many hits: Fisher's exact test, one-sided.
 
     Args:
-        found: what was guessed right.
+        found: the correct guesses.
 
     Example:
         >>> found = Counts(images=6, having=3, yes=3, no=3, hits=3, rejections=3)
@@ -257,7 +257,7 @@ def balanced_interval(found: Counts, level: float = 0.95) -> tuple[float, float]
     $\bar s \mp \tfrac12 \sqrt{\sum_j (s_j - l_j)^2}$ and the same with $u_j$ (newcombe1998).
 
     Args:
-        found: what was guessed right.
+        found: the correct guesses.
         level: how often such intervals hold the true value.
     """
     z = float(stats.norm.ppf((1 + level) / 2))
@@ -272,12 +272,12 @@ def balanced_interval(found: Counts, level: float = 0.95) -> tuple[float, float]
 
 
 def power(accuracy: float, yes: int, no: int, level: float) -> float:
-    """The probability that a target is found on the rows read, if yes-rows and no-rows are each named right so often.
+    """The probability of finding a target on held-out rows, given the share of each class classified correctly.
 
     Args:
-        accuracy: the share of either class that is named right, so also the balanced accuracy.
-        yes: rows read that have the target.
-        no: rows read that do not.
+        accuracy: the share of either class that is classified correctly, so also the balanced accuracy.
+        yes: held-out rows that have the target.
+        no: held-out rows that do not.
         level: the target is found where `by_shuffling` is at most this.
     """
     return _power(accuracy, yes, no, _least_hits(yes, no, level))
@@ -287,8 +287,8 @@ def needed(yes: int, no: int, level: float, *, probability: float = 0.8) -> floa
     """The least balanced accuracy that would be found with this probability; None where not even 1 would be.
 
     Args:
-        yes: rows read that have the target.
-        no: rows read that do not.
+        yes: held-out rows that have the target.
+        no: held-out rows that do not.
         level: the target is found where `by_shuffling` is at most this.
         probability: with which it is to be found.
 

@@ -8,19 +8,19 @@ the scores are read on the other rows.
 - circular: least squares of (cos, sin), read as $R^2 = 1 - \sum_i |u_i - \hat u_i|^2 / \sum_i |u_i - \bar u|^2$ with
   $u = (\cos, \sin)$; the mean cosine of the angle between $u$ and $\hat u$ stands beside it;
 - categorical: the linear discriminant with one covariance for all classes and equal priors, read as balanced accuracy,
-  the mean over classes of the share of its rows that are named right. It does not rise where the largest class is
-  always named, its chance level is one over the number of classes, and it is what equal priors are best for.
+  the mean over classes of the share of its rows that are classified correctly. It does not rise if the largest class is
+  always guessed, its chance level is one over the number of classes, and it is what equal priors are best for.
 
 **p-values**: under the hypothesis that representation and factor are independent, the held-out rows of the factor may
 be shuffled against the predictions. With s shuffles, c of which score at least as much, $p = (1 + c) / (1 + s)$. This
-is exact for one factor, whatever was fitted on the other rows. Holm's correction (holm1979) then holds the chance of
-any false finding among all factors below the level, however they depend on one another.
+is exact for one factor, whatever was fitted on the other rows. Holm's correction (holm1979) then holds the probability
+of any false positive among all factors below the level, however they depend on one another.
 
 Many factors need many shuffles, because Holm multiplies p by their number. Shuffles come in **cosets**: the rows in a
 random order, and that order rolled by every number of places. A fast Fourier transform gives the scores of all rolls of
-an order at once. The test stays exact: seen from any of its members, the collection of the unshuffled order, r random
-orders and all of their rolls is drawn by the same law, so that under the hypothesis the unshuffled score is as likely
-to have any rank among them.
+an order at once. The test stays exact: from the point of view of any of its members, the collection of the unshuffled
+order, r random orders and all of their rolls is drawn by the same law, so that under the hypothesis the unshuffled
+score is as likely to have any rank among them.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Factor:
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """Scores of all factors, and what each coordinate has to do with each factor.
+    """Scores of all factors, and how each coordinate is related to each factor.
 
     Attributes:
         scores: one for each factor.
@@ -160,8 +160,8 @@ def decode_rows(
         factors: of the same rows.
         held_out: which rows are read, `(n,)`.
         block: neighbouring rows that are shuffled and resampled together, for rows that depend on their neighbours.
-        components: read from that many principal components of the rows fitted; None takes all directions.
-        level: the chance of any false finding among all factors.
+        components: read from that many principal components of the fitted rows; None takes all directions.
+        level: the probability of any false positive among all factors.
         repeats: bootstrap repeats for the 95% intervals.
         shuffles: for the p-values, at least; None takes 999, or more for many factors.
         seed: of shuffles and bootstrap.
@@ -196,8 +196,8 @@ def decode_rows(
 def holm(p: Sequence[float]) -> tuple[float, ...]:
     r"""p-values corrected for their number: $\tilde p_{(i)} = \max_{j \le i} \min(1, (m - j + 1)\, p_{(j)})$.
 
-    Calling those at most $\alpha$ found, the chance of any false finding is at most $\alpha$, however the tests depend
-    on one another.
+    Calling those at most $\alpha$ found, the probability of any false positive is at most $\alpha$, however the tests
+    depend on one another.
 
     Args:
         p: one p-value for each test.
@@ -283,7 +283,7 @@ class _Beside:
 def _moments(
     blocks: Blocks, columns: Tensor, copied: Tensor, mixed: Sequence[Tensor], held_out: Tensor
 ) -> tuple[tuple[Moments, _Beside], tuple[Moments, _Beside]]:
-    """Of the rows fitted and of the rows read: moments of all columns, and sums of some in each of several orders."""
+    """Of fitted and of held-out rows: moments of all columns, and sums of some in each of several orders."""
     found: dict[bool, Moments] = {}
     beside: dict[bool, _Beside] = {}
     start = 0
@@ -307,14 +307,14 @@ def _moments(
 
 @dataclass(frozen=True, eq=False)
 class _Linear:
-    """Directions of the representation in which the rows fitted have unit scatter, `(k, r)`: every fit starts here."""
+    """Directions of the representation in which the fitted rows have unit scatter, `(k, r)`: every fit starts here."""
 
     white: Tensor
     mean: Tensor
 
     @classmethod
     def of(cls, fit: Moments, components: int | None) -> _Linear:
-        """From the rows fitted; directions without variance are left out."""
+        """From the fitted rows; directions without variance are left out."""
         # Units do not matter to a fit, so columns are brought to unit size; to principal components they do.
         white = Spectrum.of(fit.hh, fit.mean_h, fit.n, eps=fit.eps_h, unit=components is None).white[:, :components]
         if not white.shape[1]:
@@ -361,7 +361,7 @@ class _Linear:
 
 @dataclass(frozen=True, eq=False)
 class _Row:
-    """A factor with its predictions on the rows read."""
+    """A factor with its predictions on the held-out rows."""
 
     factor: Factor
     truth: Tensor  # (n, t) columns; (n,) codes of a categorical factor
@@ -387,7 +387,7 @@ class _Row:
         return torch.where(spread > 0, 1 - off / spread, math.nan)
 
     def score(self, ends: Ends, p: float, chance: float) -> FactorScore:
-        """The score with all that was found out about it."""
+        """The score with its interval, chance level and notes."""
         value = float(self.formula(self.contributions().sum(0)))
         also = {}
         if self.factor.type == "categorical":
@@ -415,7 +415,7 @@ def _unscored(factor: Factor, because: str) -> FactorScore:
 def _predictions(
     blocks: Blocks, kept: Sequence[tuple[Factor, slice]], linear: _Linear, fit: Moments, held_out: Tensor
 ) -> list[_Row]:
-    """Predictions of every factor on the rows read, in one pass."""
+    """Predictions of every factor on the held-out rows, in one pass."""
     if not kept:
         return []
     weights, offsets = [], []
@@ -470,7 +470,7 @@ def _refitted(
 
 
 def _intervals(rows: Sequence[_Row], block: int, repeats: int, seed: int) -> list[Ends]:
-    """95% intervals by resampling the rows read, or blocks of them, the same ones for every factor."""
+    """95% intervals by resampling the held-out rows, or blocks of them, the same ones for every factor."""
     if not rows:
         return []
     generator = randomness.generator(seed, "bootstrap")

@@ -1,8 +1,8 @@
 r"""DCI, MIG and SAP: does each coordinate hold one factor, and each factor lie in one coordinate?
 
-These measures ask more than identifiability up to a linear map gives: a rotated code that holds every factor perfectly
-scores low. They are blind to reordering, flipping and rescaling coordinates. What each assumes stands in the warnings
-of the result, because the same representation can be ranked high by one of them and low by another (locatello2019).
+These measures demand more than identifiability up to a linear map: a rotated code that contains every factor perfectly
+scores low. They are blind to reordering, flipping and rescaling coordinates. The warnings of the result list what each
+assumes, because the same representation can be ranked high by one of them and low by another (locatello2019).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far apart the probabilities of models are that tell the same labels apart."""
+"""How far apart the probabilities of models of the same labels are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def divergence(features: Sequence[Any], heads: Sequence[Any]) -> Tensor:
     $$D_{ij} = \frac1{2n} \sum_x \sum_y (p_i(y \mid x) - p_j(y \mid x))\,(\log p_i(y \mid x) - \log p_j(y \mid x)),
       \qquad p_i(y \mid x) \propto e^{f_i(x) \cdot g_i(y)}$$
 
-    It is 0 where two models say the same of every row: the premise of theorems about pairs of models.
+    It is 0 where two models give the same probabilities for every row, which is the premise of theorems about pairs of
+    models.
 
     Args:
         features: f of every model for the same rows, `(n, M)` each; models may differ in M.

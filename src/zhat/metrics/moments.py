@@ -39,7 +39,7 @@ class Moments:
     """Count, means and centred scatter matrices of latents and representation.
 
     Attributes:
-        n: rows seen.
+        n: number of rows.
         mean_z: `(d,)`.
         mean_h: `(k,)`.
         zz: sum of (z - mean)(z - mean)^T, `(d, d)`.

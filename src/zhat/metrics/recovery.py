@@ -133,7 +133,7 @@ class Recovery:
         self.refuse_few(n, *read.zh.shape)
         each = self.agreement(read, self._align(fit))
         if not bool(torch.isfinite(each).all()):
-            raise BadInput("a latent is constant among the rows read, so no score is defined. Use more rows.")
+            raise BadInput("a latent is constant among the held-out rows, so no score is defined. Use more rows.")
         return Score(
             name=self.agree.name,
             value=float(each.mean()),
@@ -194,7 +194,7 @@ class Recovery:
         return align(moments, self.up_to, shift=self.shift)
 
     def agreement(self, moments: Moments, found: Alignment) -> Tensor:
-        """How well a map agrees, one value for each latent, from the moments of the rows read."""
+        """How well a map agrees, one value for each latent, from the moments of the held-out rows."""
         n = torch.full_like(moments.mean_z, moments.n)
         zh = (found.matrix * moments.zh).sum(-1)
         hh = ((found.matrix @ moments.hh) * found.matrix).sum(-1)
@@ -237,8 +237,8 @@ def mcc(z: Any, h: Any, *, rank: bool = False, holdout: float = 0.5, seed: int =
 
     $$\mathrm{MCC} = \frac1d \max_\pi \sum_j |\mathrm{corr}(z_j, h_{\pi(j)})|$$
 
-    The matching and its signs are found on some rows, the correlations are read on others. With more coordinates than
-    latents the best ones are used; with fewer, latents left over count as 0.
+    The matching and its signs are fitted on some rows, and the correlations are computed on others. With more
+    coordinates than latents the best ones are used; with fewer, latents left over count as 0.
 
     Args:
         z: latents, `(n, d)`.

@@ -135,9 +135,9 @@ class CCA(Similarity):
         return float(rho.mean()), rho
 
     def held_out(self, z: Any, h: Any, *, seed: int = 0) -> Score:
-        """The same with directions found on a random half of the rows and correlations read on the other.
+        """The same with directions fitted on a random half of the rows and correlations computed on the other.
 
-        Directions that were found in noise are not correlated there, so the chance level is 0 at any n.
+        Directions that were fitted to noise are not correlated on the other half, so the chance level is 0 at any n.
         """
         fit, read = halves(z, h, seed=seed)
         self.refuse_few(fit)
@@ -384,19 +384,19 @@ def principal_components(z: Any, components: int, *, standardised: bool = False)
 
 
 def canonical_correlations(fit: Moments, read: Moments, white_z: Tensor, white_h: Tensor) -> Tensor:
-    """Correlations, on the rows read, of canonical directions found on the rows fitted, largest first when fitted.
+    """Correlations, on the held-out rows, of canonical directions fitted on the fitted rows, largest first when fitted.
 
     Args:
         fit: moments of the rows to find the directions on.
         read: moments of other rows.
-        white_z: whitens z of the rows fitted, `(d, rank)`.
+        white_z: whitens z of the fitted rows, `(d, rank)`.
         white_h: whitens h, `(k, rank)`.
     """
     left, _, right = torch.linalg.svd(white_z.T @ fit.zh @ white_h, full_matrices=False)
     a, b = (white_z @ left).T, (white_h @ right.T).T  # one direction in each row
     size_a, size_b = (((m @ s) * m).sum(1).clamp_min(0).sqrt() for m, s in ((a, read.zz), (b, read.hh)))
     rho = ((a @ read.zh) * b).sum(1) / (size_a * size_b)
-    return torch.where(size_a * size_b > 0, rho.clamp(-1, 1), 0.0)  # 0 where one is constant among the rows read
+    return torch.where(size_a * size_b > 0, rho.clamp(-1, 1), 0.0)  # 0 where one is constant among the held-out rows
 
 
 def _filled(rho: Tensor, white_z: Tensor, white_h: Tensor) -> Tensor:

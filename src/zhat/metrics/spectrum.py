@@ -1,4 +1,4 @@
-r"""What a scatter matrix can tell: which columns vary, which directions are empty, how the others become white.
+r"""The spectrum of a scatter matrix: which columns vary, which directions are empty, how to whiten the others.
 
 **One tolerance.** A result is trusted as far as it exceeds `ROUNDINGS` = 4 roundings of what it was computed from, with
 $\epsilon$ = 2.2e-16 of float64, in which all sums are kept:
@@ -11,7 +11,7 @@ $\epsilon$ = 2.2e-16 of float64, in which all sums are kept:
   (1.2e-7 for float32), $\epsilon_c$ the one in which they were computed, float32 or better, and m is the largest |mean|
   of a column in its standard deviations. The second term is four times the variance of rounding such numbers.
 
-Moments hold squares, so directions are found up to a condition number (of the unit columns) of about
+Moments hold squares, so directions can be distinguished up to a condition number (of the unit columns) of about
 $1 / \sqrt{4 \epsilon (d + \sqrt n)}$: 5e6 for 2,000 rows of float64, 2e6 for float32 around 0. A canonical correlation
 in a direction of condition number c has an error of about $\epsilon c^2$: 2e-8 at 1e4, 2e-4 at 1e6.
 """

@@ -27,7 +27,7 @@ def from_arrays(head: Any, bias: Any = None, *, candidates: Candidates = AllLabe
     Args:
         head: `(labels, M)`.
         bias: `(labels,)`; becomes a last column of g, and features get a last column of ones.
-        candidates: the sets that labels are told apart in.
+        candidates: the sets within which labels are compared.
     """
     g = _checks.matrix(head, "head")
     if bias is not None:
@@ -53,7 +53,7 @@ def from_torch(
     Args:
         model: any module that ends in a linear layer.
         head: that layer; None takes the last `nn.Linear` that the model holds.
-        candidates: the sets that labels are told apart in.
+        candidates: the sets within which labels are compared.
         call: gives the logits of the model for an observation; None calls the model.
     """
     if head is None:
@@ -195,7 +195,7 @@ def from_log_bilinear(context: Any, place: Any, target: Any, bias: Any = None) -
 
 
 def from_noise_contrastive(head: Any, bias: Any = None, *, noise: Any = None) -> Canonical:
-    r"""A head trained to tell words from noise, as the softmax over the vocabulary that it stands for.
+    r"""A head trained to distinguish words from noise, as the softmax over the vocabulary that it stands for.
 
     Noise-contrastive estimation fits $\sigma(s(w, x) - \log k\, p_{noise}(w))$; at its minimum $s = \log p(w \mid x)$,
     so the scores are the canonical form as they are. Negative sampling leaves the correction out and ends at
@@ -218,7 +218,7 @@ def from_noise_contrastive(head: Any, bias: Any = None, *, noise: Any = None) ->
 
 
 def from_metric_learning(embed: Callable[[Any], Tensor], items: Any, *, distance: bool = False) -> Canonical:
-    r"""Deep metric learning: an anchor is told from the items of a batch by how near it lies.
+    r"""Deep metric learning: an anchor is compared with the items of a batch by its distance to them.
 
     With dot products (n-pair) $f = g = \phi$. With squared distances (triplet, NCA)
     $e^{-|\phi(x) - \phi(y)|^2} \propto e^{2 \phi(x) \cdot \phi(y) - |\phi(y)|^2}$, so $f = (2 \phi, 1)$ and
@@ -237,7 +237,7 @@ def from_metric_learning(embed: Callable[[Any], Tensor], items: Any, *, distance
 
 
 def from_contrastive(f: Callable[[Any], Tensor], g: Callable[[Any], Tensor], items: Any) -> Canonical:
-    r"""Contrastive predictive coding: what belongs to a context is told from other items.
+    r"""Contrastive predictive coding: the item that belongs to a context is compared with other items.
 
     $$p(y \mid x) \propto e^{f(x) \cdot g(y)}$$
 
@@ -246,7 +246,7 @@ def from_contrastive(f: Callable[[Any], Tensor], g: Callable[[Any], Tensor], ite
     Args:
         f: from contexts to `(n, M)`.
         g: from items to `(n, M)`.
-        items: what contexts are told apart by; its rows are the labels.
+        items: what contexts are compared with; its rows are the labels.
 
     Reference: roeder2020, section 4 and section 5.2.
     """

@@ -78,7 +78,7 @@ class Canonical:
     Attributes:
         features: f, from observations to `(…, M)`.
         head: g, one row for each label, `(labels, M)`.
-        candidates: the sets S that labels are told apart in.
+        candidates: the sets S within which labels are compared.
         biased: whether the last coordinate is a bias: 1 in all features.
 
     Example:

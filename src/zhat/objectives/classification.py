@@ -99,7 +99,7 @@ class CrossEntropy(nn.Module):
         name = type(self).__name__
         if batch.label is None:
             raise BadInput(
-                f"{name} tells labels apart, but this process hands over none. Use Clusters(...), or an objective "
+                f"{name} tells labels apart, but this process has none. Use Clusters(...), or an objective "
                 "for unlabelled rows such as InfoNCE."
             )
         if h.shape[-1] != self.dim:

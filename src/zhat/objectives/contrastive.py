@@ -54,7 +54,7 @@ class InfoNCE:
     the anchors themselves, only rolled by one place. In ten dimensions this self-pair is what keeps the scale of
     the representation finite (docs/learner.md).
 
-    Where a process hands over a third view (`Pairs(…, fresh_negatives=True)`), those rows are the negatives. The
+    Where a process has a third view (`Pairs(…, fresh_negatives=True)`), those rows are the negatives. The
     loss as the paper prints it, equations (1) and (6), compares them with the positive:
     `InfoNCE(against_positive=True)` on such a process.
 

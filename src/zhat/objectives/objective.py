@@ -16,8 +16,8 @@ class Objective(Protocol):
 
     - `labels`: how many labels it has rows for; `train` refuses a process with more.
     - `head`: its rows for labels, `(labels, k)`, as they enter the loss; readings and `zhat check` compare them.
-    - `noise`: how many standard normal numbers it wants for each row and view, as `batch.noise`. An objective never
-      draws by itself: a seed would then give something else alone than among others.
+    - `noise`: how many standard normal numbers it needs for each row and view, as `batch.noise`. An objective never
+      draws by itself, because a seed would then give other results alone than in a stack.
     - `rows`: the rows of a vocabulary, `(words, k)`, and `log_weights(frequencies)`, what it adds to each logit; a
       figure that compares word models uses both.
     """

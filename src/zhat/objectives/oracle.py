@@ -1,4 +1,4 @@
-"""Objectives that see the latents: the upper bound any unsupervised one is measured against."""
+"""Objectives that are given the latents: an upper bound for every unsupervised objective."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Supervised:
     def __call__(self, h: Tensor, batch: Batch) -> Tensor:
         """The loss of representations `(views, n, d)`; a scalar."""
         if batch.z is None:
-            raise BadInput("Supervised needs the true latents, but this process hands over none.")
+            raise BadInput("Supervised needs the true latents, but this process has none.")
         if h.shape[-1] != batch.z.shape[-1]:
             raise BadInput(
                 f"Supervised regresses the latents themselves: the encoder must end in {batch.z.shape[-1]} dimensions, "

@@ -1,4 +1,4 @@
-"""The papers: data, no machinery. Each module holds one `PAPER`; adding a paper adds one file.
+"""The papers: their tables and figures as data. Each module holds one `PAPER`; adding a paper adds one file.
 
 A paper of many figures may keep some of them in a module of its own, whose name begins with an underscore.
 `names.json` repeats how tables, rows and budgets are called, because a shell that completes a word cannot wait for

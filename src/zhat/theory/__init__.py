@@ -1,4 +1,4 @@
-"""What was to be expected: theorems, their conditions, and the prediction for a given setting."""
+"""Theory: theorems, their conditions, and the prediction for a given setting."""
 
 from zhat.theory.diversity import compare_models, diversity
 from zhat.theory.heads import check_head

@@ -169,12 +169,12 @@ def output_on_matching_sphere(setting: Setting) -> Answer:
     if radius is None:
         return _unknown(name, "the right radius follows from the conditional, which is not von Mises-Fisher")
     fits = math.isclose(last.space.radius, radius, rel_tol=1e-6)
-    because = f"radius {last.space.radius:.4g}; theory wants sqrt(temperature * concentration) = {radius:.4g}"
+    because = f"radius {last.space.radius:.4g}; theory requires sqrt(temperature * concentration) = {radius:.4g}"
     return (_yes if fits else _no)(name, because)
 
 
 def output_in_matching_box(setting: Setting) -> Answer:
-    """The encoder ends in a box that is the latents' box, stretched as theory wants."""
+    """The encoder ends in a box that is the latents' box, stretched as theory requires."""
     name = "output in the matching box"
     stretch = predicted_stretch(setting)
     if setting.encoder is None:
@@ -189,14 +189,14 @@ def output_in_matching_box(setting: Setting) -> Answer:
         if not last.learnable and stretch is not None:
             got, wanted = last.space.high - last.space.low, stretch * (space.high - space.low)
             answer = _yes if math.isclose(got, wanted, rel_tol=1e-6) else _no
-            return answer(name, f"its width is {got:.4g}; theory wants {wanted:.4g}")
+            return answer(name, f"its width is {got:.4g}; theory requires {wanted:.4g}")
     if last.learnable:
         return _yes(name, "the bounds are trained")
     return _unknown(name, "the right width follows from the conditional, which does not match the loss")
 
 
 def output_elsewhere(name: str, last: nn.Module, wanted: str) -> Answer:
-    """What to say of an encoder that does not end where theory wants it to."""
+    """What to say of an encoder that does not end where theory requires."""
     if isinstance(last, OntoSphere | OntoBox):
         return _no(name, f"the encoder ends on {last.space}")
     if isinstance(last, nn.Linear):

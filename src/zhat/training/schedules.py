@@ -50,8 +50,9 @@ class Annealed:
     r"""A factor that begins at `start` and ends at 1, for the `sharpness` of a loss.
 
     The representation is stretched by this factor inside the loss. Stretching by s is a temperature of $\tau / s^2$
-    for dot products and $\tau / s^p$ for the p-th power of a norm. A blunt loss finds its way round local minima, a
-    sharp one tells near rows apart and finds weak latents; whichever the loss as given is not, start there.
+    for dot products and $\tau / s^p$ for the p-th power of a norm. A start below 1 gives a
+    smoother loss, which avoids local minima. A start above 1 gives a sharper loss, with larger gradients for rows that
+    are near each other and for weak latents.
 
     Attributes:
         start: factor during the first share `hold` of the steps; from there it moves geometrically.
