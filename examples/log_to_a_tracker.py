@@ -14,6 +14,7 @@ from zhat.dgp import InvertibleMLP, Pairs, Sphere, Uniform, VonMisesFisher
 from zhat.encoders import mlp
 from zhat.equivalence import ORTHOGONAL
 from zhat.objectives import InfoNCE
+from zhat.training import Annealed
 
 
 class JSONLines:
@@ -50,11 +51,12 @@ def watch(i, encoder, objective):
     return value
 
 
-how = {"steps": steps, "batch": 256, "lr": 5e-3, "watch": watch, "watch_every": every, "watch_name": "R2"}
-run = zhat.train(encoder, world, objective, seeds=seeds, progress=progress, **how)
+how = {"steps": steps, "batch": 256, "lr": 5e-3, "sharpness": Annealed(0.5)}
+watched = {"watch": watch, "watch_every": every, "watch_name": "R2"}
+run = zhat.train(encoder, world, objective, seeds=seeds, progress=progress, **how, **watched)
 tracker.finish()
 
 lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-print(len([line for line in lines if "loss" in line]) > 1, *[key for key in lines[-1] if key != "step"])
+print(f"{len(lines)} lines of JSON, for instance {lines[-2]}")
 print(run)
 folder.cleanup()

@@ -1,5 +1,9 @@
-"""Several recordings with trials, from files: fit, ask whether refits agree, draw what was found, keep the model."""
+"""Several recordings with trials, from files: fit, ask whether refits agree, draw what was found, keep the model.
 
+With a folder as argument, the pictures stay there.
+"""
+
+import sys
 import tempfile
 from pathlib import Path
 
@@ -42,8 +46,9 @@ try:
     import matplotlib
 
     matplotlib.use("agg")
-    fits[0].plot(files[0], series=trials[0]).get_figure().savefig(Path(folder.name) / "over-time.png")
-    agree.plot().get_figure().savefig(Path(folder.name) / "refits.png")
+    pictures = Path(sys.argv[1] if len(sys.argv) > 1 else folder.name)
+    fits[0].plot(files[0], series=trials[0]).get_figure().savefig(pictures / "over-time.png", dpi=110)
+    agree.plot().get_figure().savefig(pictures / "refits.png", dpi=110)
 except ImportError:
     print("pip install 'zhat[plots]' for pictures")
 

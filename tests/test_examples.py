@@ -15,6 +15,11 @@ WORDS = {
     "your_own_world.py": "affine",
     "many_seeds.py": "7 R2",
     "a_table_of_a_paper.py": "T2.3",
+    "log_to_a_tracker.py": "lines of JSON, for instance {'step': 400, 'R2 up to orthogonal, seed 1': 0.99",
+    "score_in_your_own_loop.py": "step 180  loss",
+    "save_and_load.py": "own network: torch.Size([5, 3])",
+    "recordings.py": "same after loading: True",
+    "bounds_beside.py": "up to orthogonal: 0.9",
     "a_series_of_your_own.py": "held-out R2 of the latents from h: z1 0.99",
 }
 

@@ -119,3 +119,15 @@ def test_too_few_rows_say_how_many_are_needed():
     with pytest.raises(TooFewRows) as error:
         NextRow(X[:2], lag=4)
     assert error.value.needed == 5
+
+
+def test_data_frames_are_rows():
+    pd = pytest.importorskip("pandas")
+    frame, label = pd.DataFrame(X.numpy(), columns=["a", "b"]), pd.Series(LABEL)
+    assert Arrays(frame, label) == Arrays(X, LABEL)
+    assert NextRow(frame, series=label) == NextRow(X, series=LABEL)
+    assert SameLabel(frame, label, z=frame) == SameLabel(X, LABEL, z=X)
+    assert GivenPairs(frame, frame + 1) == GivenPairs(X, X + 1)
+    assert Augmented(frame, noisy) == Augmented(X, noisy)
+    with pytest.raises(BadInput, match="must hold real numbers, but its dtype is object"):
+        Arrays(pd.DataFrame({"a": ["x", "y"]}, dtype=object))

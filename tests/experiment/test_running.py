@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import zhat
+from zhat import runs
 from zhat.datasets import NextRow
 from zhat.demo import DEMO
 from zhat.dgp import Embedding, InvertibleMLP, Pairs, Sphere, Uniform, VonMisesFisher
@@ -221,3 +222,18 @@ def test_recorded_rows_that_are_no_dataclass_can_be_the_process_of_a_row(tmp_pat
     assert record.sides.truth == "the known factors"
     assert record.raw[AFFINE].value == pytest.approx(1, abs=1e-4)
     assert record.by_paper.held_out is True
+
+
+def test_a_finished_row_is_loaded_with_its_trained_encoders(tmp_path):
+    budget = ROW.budgets[0]
+    run(ROW, budget, seeds=[0, 1], out=tmp_path)
+    folder = tmp_path / ROW.folder(budget)
+    loaded = zhat.load(folder)
+    assert loaded.seeds == (0, 1)
+    for seed, encoder in zip(loaded.seeds, loaded.encoders, strict=True):
+        kept = runs.weights(folder / f"seed-{seed}")
+        assert all(torch.equal(kept[name], tensor) for name, tensor in encoder.state_dict().items())
+    assert loaded.settings == ROW.settings(budget)
+    run(ROW, budget, seeds=[0], out=tmp_path / "bare", keep_weights=False)
+    with pytest.raises(BadInput, match="was kept without weights"):
+        zhat.load(tmp_path / "bare")

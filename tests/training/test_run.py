@@ -6,14 +6,15 @@ import torch
 from torch import nn
 
 import zhat
-from zhat import Fresh, runs
+from zhat import Fresh, papers, runs
 from zhat.dgp import Box, Clusters, InvertibleMLP, Pairs, Sphere, Uniform, VonMisesFisher
 from zhat.encoders import Pair, Posterior, conv, deconv, mlp, residual_mlp, resnet18
 from zhat.equivalence import AFFINE
 from zhat.errors import BadInput, CorruptRun
+from zhat.fresh import describe, reading
 from zhat.objectives import CrossEntropy, InfoNCE, NegativeLp
 from zhat.results import Curve
-from zhat.training.run import Run, architecture, said
+from zhat.training.run import BUILDERS, Run, architecture, said
 
 WORLD = Pairs(Uniform(Sphere(3)), VonMisesFisher(20.0), InvertibleMLP(layers=2))
 ENCODER = Fresh(mlp, 3, 3, widths=(8,), onto=Sphere(3))
@@ -210,3 +211,27 @@ def test_one_encoder_is_taken_from_several_by_its_place(run):
     untrained = Run((0,), (nn.Identity(),), (), (Curve((), ()),), 0, 0.0)
     assert "0 parameters" in str(untrained)
     assert isinstance(untrained.encoder, nn.Identity)
+
+
+def test_every_network_of_a_paper_is_read_from_its_text():
+    rows = [row for name in papers.names() for part in papers.paper(name).parts for row in part.rows]
+    texts = {describe(row.encoder): row.encoder for row in rows}
+    assert len(texts) > 10
+    for text, make in texts.items():
+        with torch.device("meta"):
+            wanted, found = make(), architecture(text)()
+        assert {k: v.shape for k, v in found.state_dict().items()} == {
+            k: v.shape for k, v in wanted.state_dict().items()
+        }
+
+
+def test_objectives_of_papers_that_are_values_are_read_from_their_text():
+    rows = [row for name in papers.names() for part in papers.paper(name).parts for row in part.rows]
+    read = 0
+    for text, objective in {describe(row.objective): row.objective for row in rows}.items():
+        try:
+            found = reading(text, BUILDERS)
+        except BadInput:
+            continue
+        read += describe(found) == describe(objective)
+    assert read >= 10

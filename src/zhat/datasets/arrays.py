@@ -75,18 +75,20 @@ def _drawn(size: int, n: int, generator: torch.Generator) -> Tensor:
 
 def _observed(x: Any, name: str, least: int) -> Tensor:
     """Rows of numbers or images on the CPU: bytes and bits as they are, all else as float32."""
-    given = torch.as_tensor(x).detach().cpu()
-    if given.ndim == 4:
+    values = _checks.array(x)
+    axes = getattr(values, "ndim", None)
+    if axes == 4:
+        given = torch.as_tensor(values).detach().cpu()
         rows = given if given.dtype in (torch.uint8, torch.bool) else given.float()
         if rows.is_floating_point() and not bool(torch.isfinite(rows).all()):
             raise BadInput(f"`{name}` must be finite, but some of its points are not. Look for NaN or infinity.")
-    elif given.ndim == 3:
+    elif axes == 3:
         raise BadInput(
-            f"images are `(n, channels, height, width)`, but `{name}` has the shape {tuple(given.shape)}. For one "
+            f"images are `(n, channels, height, width)`, but `{name}` has the shape {tuple(values.shape)}. For one "
             f"channel, give {name}[:, None]."
         )
     else:
-        rows = _checks.matrix(x, name).detach().cpu().float()
+        rows = _checks.matrix(values, name).detach().cpu().float()
     if len(rows) < least:
         raise TooFewRows(f"`{name}` must have at least {least} rows, but {len(rows)} came.", needed=least)
     return rows

@@ -67,7 +67,7 @@ class Loaded:
         self._collate = default_collate
         self._items: Any = None
         self._kept: list[Tensor] | None = None
-        dataset = source.dataset if isinstance(source, DataLoader) else source
+        dataset: Any = source.dataset if isinstance(source, DataLoader) else source
         if _by_number(dataset):
             if isinstance(source, DataLoader):
                 self._collate = _collate_of(source)

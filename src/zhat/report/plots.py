@@ -6,6 +6,7 @@ matplotlib is imported when something is drawn. Text takes the colours of your s
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from functools import singledispatch
 from itertools import pairwise
@@ -204,11 +205,12 @@ def _targets(result: PartResult, ax: Any) -> Any:
 def _alike(result: PartResult, ax: Any) -> Any:
     """How alike models are: one dot for each pair, a tick for chance."""
     shown = [a for a in result.judgement.agreements if a.shown]
-    ax = axes(ax, 7.0, 0.34 * len(shown) + 1.2)
+    names = [textwrap.fill(f"{a.group}, {a.what}", 44) for a in shown]
+    ax = axes(ax, 8.4, 0.2 * sum(name.count("\n") + 2 for name in names) + 1.2)
     for i, a in enumerate(shown):
         ax.plot(a.values, [i] * len(a.values), "o", color=LEARNED, ms=4.5, label="_" if i else "pairs of models")
         ax.plot(a.chance, i, "|", color=CHANCE, ms=13, mew=2, label="_" if i else "chance")
-    ax.set_yticks(range(len(shown)), [f"{a.group}, {a.what}" for a in shown])
+    ax.set_yticks(range(len(shown)), names)
     ax.invert_yaxis()
     ax.set(xlabel=result.score, title=f"{result.paper}, {result.label}")
     ax.legend(frameon=False, fontsize="small")
@@ -225,17 +227,19 @@ def _along(result: PartResult, ax: Any) -> Any:
     for x, cell in zip(axis.values, cells, strict=True):
         ax.plot([x] * len(cell.values), cell.values, "o", color=LEARNED, ms=4.5)
     ax.axvline(axis.mark, color=CHANCE, ls=":", lw=1.5)
-    ax.annotate(
-        axis.mark_name,
-        (axis.mark, 0.03),
-        xycoords=("data", "axes fraction"),
-        xytext=(5, 0),
-        textcoords="offset points",
-        fontsize="small",
-    )
     ends = (*axis.values, axis.mark)
     if min(ends) > 0 and max(ends) > 8 * min(ends):
         ax.set_xscale("log")
+    before = axis.mark > sum(ends) / len(ends)  # the name goes where there is room
+    ax.annotate(
+        axis.mark_name,
+        (axis.mark, 0.04),
+        xycoords=("data", "axes fraction"),
+        xytext=(-5 if before else 5, 0),
+        textcoords="offset points",
+        ha="right" if before else "left",
+        fontsize="small",
+    )
     ax.set(xlabel=axis.name, ylabel=f"{result.score} (%)", title=f"{result.paper}, {result.label}")
     return ax
 
