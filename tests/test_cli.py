@@ -242,7 +242,10 @@ MISTAKES = [
     ),
     (["reproduce", "zimmermann2021", "--row", "T9"], "there is no row named 'T9'. Known: T1.1, T1.2"),
     (["reproduce", "zimmermann2021", "--table", "1", "--figure", "2"], "--table and --figure were both given"),
-    (["reproduce", "zimmermann2021", "--budget", "huge"], "there is no budget named 'huge'. Known: paper, fast, laptop, smoke"),
+    (
+        ["reproduce", "zimmermann2021", "--budget", "huge"],
+        "there is no budget named 'huge'. Known: paper, fast, laptop, smoke",
+    ),
     (["reproduce", "zimmermann2021", "--row", "T1.1", "--seeds", "0"], "must be a whole number of at least 1, but 0"),
     (["reproduce", "zimmermann2021", "--row", "T1.1", "--device", "abacus"], "the device 'abacus' cannot be used"),
     (["reproduce", "zimmermann2021", "--executor", "many"], "--executor must be processes:N or dask://HOST:PORT"),

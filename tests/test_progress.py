@@ -3,8 +3,7 @@ import io
 from rich.console import Console
 
 from tests.report.test_comparison import BARRED, SWEEP, TABLE
-from zhat import Progress
-from zhat import progress
+from zhat import Progress, progress
 from zhat.progress import Growing, clock, compared, spoken
 
 
@@ -69,7 +68,14 @@ def test_without_a_terminal_a_line_is_printed_now_and_then(monkeypatch):
 
 
 def test_a_time_is_said_as_one_would_say_it():
-    assert [spoken(s) for s in (0.2, 89, 100, 5000, 7000, 400_000)] == ["1 s", "89 s", "2 min", "83 min", "1.9 h", "111 h"]
+    assert [spoken(s) for s in (0.2, 89, 100, 5000, 7000, 400_000)] == [
+        "1 s",
+        "89 s",
+        "2 min",
+        "83 min",
+        "1.9 h",
+        "111 h",
+    ]
 
 
 def test_a_clock_reads_like_one():

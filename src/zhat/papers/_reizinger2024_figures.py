@@ -153,7 +153,14 @@ FIGURE_5B = Part(
     measure=FREE,
     score="R2",
     rows=tuple(
-        point(f"F5b.{i}", f"vMF(50), batch {b}", world(VonMisesFisher(50.0)), batch=b, fast_batch=b, laptop=replace(ON_TWO_CORES, steps=400, batch=b))
+        point(
+            f"F5b.{i}",
+            f"vMF(50), batch {b}",
+            world(VonMisesFisher(50.0)),
+            batch=b,
+            fast_batch=b,
+            laptop=replace(ON_TWO_CORES, steps=400, batch=b),
+        )
         for i, b in enumerate(BATCHES, 1)
     ),
     judge=Along(

@@ -61,7 +61,7 @@ def bar(process: Clusters, published: Published | None) -> Bar | None:
 def _laptop(process: Clusters, recipe: Recipe, bar: Bar | None, rows: int) -> Budget:
     """About a minute on two cores with two seeds: the paper's network, narrower. Chosen on seeds 100 and up."""
     small = Fresh(mlp, process.dim, process.dim, widths=(128,) * 6, batch_norm=True)
-    return Budget("laptop", recipe, seeds=2, batches=1, rows=rows, bar=bar, encoder=small, about=ABOUT_LAPTOP)
+    return Budget("laptop", recipe, seeds=2, batches=1, rows=rows, bar=bar, encoder=small, about=(ABOUT_LAPTOP,))
 
 
 def budgets(

@@ -230,7 +230,7 @@ def with_muon_on_two_cores(d: int, published: Published | None) -> Budget:
         rows=8192,
         bar=bar,
         encoder=Fresh(residual_mlp, d, d, widths=(128,) * 3),
-        about=PAST_ON_TWO_CORES,
+        about=(PAST_ON_TWO_CORES,),
     )
 
 
