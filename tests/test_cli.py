@@ -17,7 +17,7 @@ from tests.test_results import record
 from zhat import cli, papers, runs
 from zhat._version import __version__
 from zhat.cli import audit, listing
-from zhat.cli.reproduce import _executor
+from zhat.cli.spreading import spread_over
 from zhat.encoders import mlp
 from zhat.errors import BadInput, Diverged, MissingExtra, RunFailed
 from zhat.results import from_json
@@ -39,7 +39,7 @@ def test_version():
 
 
 def test_commands_are_the_documented_ones():
-    assert " ".join(sorted(COMMANDS)) == "adapt audit check decode demo list report reproduce runs show"
+    assert " ".join(sorted(COMMANDS)) == "adapt audit check decode demo list report reproduce runs show sweep"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -246,7 +246,7 @@ MISTAKES = [
 def test_a_worker_that_is_killed_gets_a_sentence():
     with (
         pytest.raises(RunFailed, match="one of 2 processes ended before its work was done"),
-        _executor("processes:2") as pool,
+        spread_over("processes:2") as pool,
     ):
         pool.submit(os._exit, 9).result()
 

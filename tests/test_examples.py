@@ -14,6 +14,7 @@ WORDS = {
     "your_own_images.py": "page: ",
     "your_own_world.py": "affine",
     "many_seeds.py": "7 R2",
+    "three_objectives.py": "L1: Latents are recovered up to scaled permutation",
     "a_table_of_a_paper.py": "T2.3",
     "a_series_of_your_own.py": "held-out R2 of the latents from h: z1 0.99",
 }

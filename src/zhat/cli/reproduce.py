@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +11,8 @@ import typer
 from zhat._files import printable
 from zhat.cli.completing import A_DEVICE, a_paper, of_the_paper
 from zhat.cli.door import Console, app, door
-from zhat.errors import BadInput, MissingData, MissingExtra, NothingFinished, RunFailed, UnknownName
+from zhat.cli.spreading import spread_over
+from zhat.errors import BadInput, MissingData, NothingFinished, UnknownName
 
 
 @app.command()
@@ -119,7 +118,7 @@ def reproduce(
         folder = out / paper / part.name / "+".join((name, *asked))
         result = None
         try:
-            with _executor(executor) as spread, Growing(f"{paper}, {part.label}", steps, console=console) as growing:
+            with spread_over(executor) as spread, Growing(f"{paper}, {part.label}", steps, console=console) as growing:
                 for result in experiment.reproduce(
                     part,
                     budget=name,
@@ -223,52 +222,6 @@ def holding(parts: Any, rows: list[str]) -> Any:
         if name not in known:
             raise UnknownName("row", name, known)
     return tuple(part for part in parts if any(r.name in rows for r in part.rows))
-
-
-def _share_cores(processes: int) -> None:
-    """Give each process its share of the cores; more threads than cores wait for each other most of the time."""
-    import os
-
-    import torch
-
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // processes))
-
-
-@contextmanager
-def _executor(where: str | None) -> Iterator[Any]:
-    """Something with `submit`, from the words of the command line."""
-    if where is None:
-        yield None
-        return
-    kind, _, rest = where.partition(":")
-    if kind == "processes" and rest.isdigit() and int(rest) > 0:
-        from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
-        from multiprocessing import get_context
-
-        try:
-            spawn, n = get_context("spawn"), int(rest)
-            with ProcessPoolExecutor(n, mp_context=spawn, initializer=_share_cores, initargs=(n,)) as pool:
-                yield pool
-        except BrokenExecutor:
-            raise RunFailed(
-                f"one of {rest} processes ended before its work was done; the system may have stopped it for want of "
-                "memory. What is finished is kept: give the same command again, with fewer processes."
-            ) from None
-    elif kind == "dask" and rest.startswith("//"):
-        try:
-            from distributed import Client
-        except ImportError:
-            raise MissingExtra("distributed", "dask", "spreading rows over a Dask cluster") from None
-        try:
-            client = Client(f"tcp:{rest}", timeout=10)
-        except OSError as error:
-            raise BadInput(
-                f"no Dask scheduler answers at {rest[2:]} ({error}). Start one with: dask scheduler."
-            ) from None
-        with client, client.get_executor() as pool:
-            yield pool
-    else:
-        raise BadInput(f"--executor must be processes:N or dask://HOST:PORT, but {where!r} came.")
 
 
 @app.command()

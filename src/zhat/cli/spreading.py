@@ -1,0 +1,70 @@
+"""Where trainings are spread to: processes of this machine, or a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from zhat.errors import BadInput, MissingExtra, RunFailed
+
+
+def _share_cores(processes: int) -> None:
+    """Give each process its share of the cores; more threads than cores wait for each other most of the time."""
+    import os
+
+    import torch
+
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // processes))
+
+
+@contextmanager
+def spread_over(where: str | None, code: Path | None = None) -> Iterator[Any]:
+    """Something with `submit`, from the words of the command line; None where there are none.
+
+    Args:
+        where: `processes:N` or `dask://HOST:PORT`.
+        code: a Python file that the workers need.
+    """
+    if where is None:
+        yield None
+        return
+    kind, _, rest = where.partition(":")
+    if kind == "processes" and rest.isdigit() and int(rest) > 0:
+        from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        try:
+            spawn, n = get_context("spawn"), int(rest)
+            with ProcessPoolExecutor(n, mp_context=spawn, initializer=_share_cores, initargs=(n,)) as pool:
+                yield pool
+        except BrokenExecutor:
+            raise RunFailed(
+                f"one of {rest} processes ended before its work was done; the system may have stopped it for want of "
+                "memory. What is finished is kept: give the same command again, with fewer processes."
+            ) from None
+        except Exception as error:
+            if "pickle" not in str(error).lower():
+                raise
+            raise BadInput(
+                f"a setting cannot be sent to other processes: {error}. Functions and classes of your own have "
+                "to stand at the top level of the file, under a name; a lambda has none."
+            ) from None
+    elif kind == "dask" and rest.startswith("//"):
+        try:
+            from distributed import Client
+        except ImportError:
+            raise MissingExtra("distributed", "dask", "spreading rows over a Dask cluster") from None
+        try:
+            client = Client(f"tcp:{rest}", timeout=10)
+        except OSError as error:
+            raise BadInput(
+                f"no Dask scheduler answers at {rest[2:]} ({error}). Start one with: dask scheduler."
+            ) from None
+        with client, client.get_executor() as pool:
+            if code is not None:
+                client.upload_file(str(code))
+            yield pool
+    else:
+        raise BadInput(f"--executor must be processes:N or dask://HOST:PORT, but {where!r} came.")
