@@ -40,7 +40,7 @@ def test_version():
 
 
 def test_commands_are_the_documented_ones():
-    assert " ".join(sorted(COMMANDS)) == "adapt audit check decode demo list report reproduce runs show"
+    assert " ".join(sorted(COMMANDS)) == "adapt audit check decode demo list report reproduce runs show sweep"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

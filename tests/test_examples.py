@@ -14,6 +14,7 @@ WORDS = {
     "your_own_images.py": "page: ",
     "your_own_world.py": "affine",
     "many_seeds.py": "7 R2",
+    "three_objectives.py": "L1: Latents are recovered up to scaled permutation",
     "a_table_of_a_paper.py": "T2.3",
     "log_to_a_tracker.py": "lines of JSON, for instance {'step': 400, 'R2 up to orthogonal, seed 1': 0.99",
     "score_in_your_own_loop.py": "step 180  loss",

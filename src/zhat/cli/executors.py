@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from zhat.errors import BadInput, MissingExtra, RunFailed
 
 
+AGAIN = "What is finished is kept: give the same command again, with fewer processes."
+
+
 @contextmanager
-def executor_of(where: str | None, *, after: str) -> Iterator[Any]:
+def executor_of(where: str | None, *, after: str = AGAIN, code: Path | None = None) -> Iterator[Any]:
     """Something with `submit`; None where nothing was asked for.
 
     Args:
         where: `processes:N` or `dask://HOST:PORT`.
         after: what to do when processes have ended before their work was done, as a sentence.
+        code: a Python file of the user's that the workers of a cluster need.
     """
     if where is None:
         yield None
@@ -34,6 +39,13 @@ def executor_of(where: str | None, *, after: str) -> Iterator[Any]:
                 f"one of {rest} processes ended before its work was done; the system may have stopped it for want of "
                 f"memory. {after}"
             ) from None
+        except Exception as error:
+            if "pickle" not in str(error).lower():
+                raise
+            raise BadInput(
+                f"a setting cannot be sent to other processes: {error}. Functions and classes of your own have "
+                "to stand at the top level of the file, under a name; a lambda has none."
+            ) from None
     elif kind == "dask" and rest.startswith("//"):
         try:
             from distributed import Client, KilledWorker
@@ -47,6 +59,8 @@ def executor_of(where: str | None, *, after: str) -> Iterator[Any]:
             ) from None
         try:
             with client, client.get_executor() as pool:
+                if code is not None:
+                    client.upload_file(str(code))
                 yield pool
         except KilledWorker as error:
             raise RunFailed(

@@ -14,8 +14,6 @@ from zhat.cli.door import Console, app, door
 from zhat.cli.executors import executor_of
 from zhat.errors import BadInput, MissingData, NothingFinished, UnknownName
 
-_AGAIN = "What is finished is kept: give the same command again, with fewer processes."
-
 
 @app.command()
 @door
@@ -121,7 +119,7 @@ def reproduce(
         result = None
         try:
             with (
-                executor_of(executor, after=_AGAIN) as spread,
+                executor_of(executor) as spread,
                 Growing(f"{paper}, {part.label}", steps, console=console) as growing,
             ):
                 for result in experiment.reproduce(

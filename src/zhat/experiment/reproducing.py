@@ -118,8 +118,8 @@ def _why(part: Part, row: Row, budget: str, lost: Mapping[str, MissingData]) -> 
     """What is missing for a row, and the command that would measure it."""
     reason = next(lost[task.name] for task in part.needed((row,)) if task.name in lost)
     kind = part.label.split()[0].lower()
-    command = f"zhat reproduce {part.paper} --{kind} {part.number} --budget {budget} --data FOLDER"
-    return f"{reason.wanted} With it in FOLDER, this measures the row: {command}"
+    command = part.command or f"zhat reproduce {part.paper} --{kind} {part.number}"
+    return f"{reason.wanted} With it in FOLDER, this measures the row: {command} --budget {budget} --data FOLDER"
 
 
 def _has_all(part: Part, row: Row, finished: Records, *, references: bool) -> bool:

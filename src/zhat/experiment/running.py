@@ -147,8 +147,13 @@ def stacks(row: Row, budget: Budget, seeds: Sequence[int], out: Path) -> list[St
         if any(seed in absent for seed in stack):
             begun[stack] = None
     fresh = tuple(seed for seed in absent if not any(seed in stack for stack in begun))
-    most = budget.recipe.together or max(1, STACKED // parameters(row.under(budget))) if fresh else 1
-    return [*begun, *(fresh[i : i + most] for i in range(0, len(fresh), most))]
+    return [*begun, *apart(row, budget, fresh)]
+
+
+def apart(row: Row, budget: Budget, seeds: Sequence[int]) -> list[Stack]:
+    """These seeds in stacks of the size in which they are trained together."""
+    most = budget.recipe.together or max(1, STACKED // parameters(row.under(budget))) if seeds else 1
+    return [tuple(seeds[i : i + most]) for i in range(0, len(seeds), most)]
 
 
 def parameters(row: Row) -> int:

@@ -147,6 +147,7 @@ class Part:
         row_of: makes a row of something that the user has, for instance the path of a file; None where that has no
             meaning.
         notes: what a reader of this part should know; empty takes the paper's notes.
+        command: what measures this part, for a part that is no paper's; empty is `zhat reproduce`.
     """
 
     paper: str
@@ -160,6 +161,7 @@ class Part:
     models: tuple[str, ...] = ()
     row_of: Callable[[str], Row] | None = None
     notes: tuple[str, ...] = ()
+    command: str = ""
 
     @property
     def name(self) -> str:

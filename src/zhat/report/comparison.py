@@ -13,10 +13,10 @@ from typing import Any
 from markupsafe import Markup
 
 from zhat._files import make_folder, printable, write_whole
-from zhat.citing import cite
+from zhat.citing import cite, keys
 from zhat.report import figures
 from zhat.report.html import fill
-from zhat.results import Absent, Agreement, Axis, Decoding, Measured, PartResult, RowResult, to_json
+from zhat.results import Absent, Agreement, Axis, Decoding, Measured, PartResult, Prediction, RowResult, to_json
 
 
 def write_comparison(result: PartResult, folder: Path | str) -> dict[str, Path]:
@@ -96,6 +96,8 @@ def _cells(row: RowResult, result: PartResult, axis: Axis | None, place: int) ->
     if ours is not None:
         if ours.published is not None:
             cells["published"] = str(ours.published)
+        elif axis is None and not _has_published(result) and row.prediction is not None:
+            cells["theory"] = _predicted(row.prediction)
         cells["ours" if axis is None else result.score] = str(ours)
         cells["held out"] = _held_out(ours)
         if ours.chance is not None:
@@ -113,6 +115,12 @@ def _cells(row: RowResult, result: PartResult, axis: Axis | None, place: int) ->
         if bound is not None:
             cells[name] = _against(bound)
     return cells
+
+
+def _predicted(prediction: Prediction) -> str:
+    """What theory says of a row, in a cell."""
+    up_to = "" if prediction.up_to is None else f"up to {prediction.up_to}"
+    return {"yes": up_to, "no": "no theorem holds"}.get(prediction.holds, f"{up_to}, if it holds")
 
 
 def _unmeasured(row: Absent) -> dict[str, str]:
@@ -228,8 +236,9 @@ def markdown(result: PartResult) -> str:
     lines += [result.summary, ""]
     if result.judgement.decoded:
         lines += [READ_SO, ""]
-    lines += [f"{i}. {one.claim}: it holds if {one.rule}." for i, one in enumerate(result.judgement.claims, 1)]
-    if result.judgement.claims:
+    ruled = () if result.judgement.rule else result.judgement.claims
+    lines += [f"{i}. {one.claim}: it holds if {one.rule}." for i, one in enumerate(ruled, 1)]
+    if ruled:
         lines.append("")
     lines += [f"- Not measured: {said}" for said in result.not_measured] + [""] * bool(result.absent)
     if result.judgement.rule:
@@ -262,7 +271,7 @@ def latex(result: PartResult) -> str:
         lines += [
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{{escaped(result.caption)} {escaped(about(result))}; \cite{{{_key(result.paper)}}}.}}",
+            rf"\caption{{{escaped(result.caption)} {escaped(about(result))}{_latex_cite(result)}.}}",
             r"\begin{tabular}{" + "l" * len(grid.header) + "}",
             r"\toprule",
             " & ".join(escaped(h) for h in grid.header) + r" \\",
@@ -273,6 +282,11 @@ def latex(result: PartResult) -> str:
             r"\end{table}",
         ]
     return "\n".join(lines) + "\n"
+
+
+def _latex_cite(result: PartResult) -> str:
+    cited = ",".join(map(_key, _cited(result)))
+    return rf"; \cite{{{cited}}}" if cited else ""
 
 
 def _key(paper: str) -> str:
@@ -303,8 +317,23 @@ def words(result: PartResult) -> dict[str, Any]:
         "samples": _samples(result),
         "details": [_detail(row, result) for row in result.rows],
         "facts_about": [("training time", f"{result.seconds:.0f} s"), *result.provenance.items()],
-        "bibtex": cite(result.paper),
+        "published": _has_published(result),
+        "bibtex": cite(*_cited(result)),
     }
+
+
+def _has_published(result: PartResult) -> bool:
+    """Whether a paper prints any number beside which ours stand."""
+    cells = (cell for r in result.rows for cell in (r.learned, r.identity, r.supervised, *r.readings.values()))
+    return any(cell is not None and cell.published for cell in cells) or any(row.published for row in result.absent)
+
+
+def _cited(result: PartResult) -> tuple[str, ...]:
+    """The paper, or for settings of one's own the papers whose theorems speak of them."""
+    if result.paper in keys():
+        return (result.paper,)
+    said = (row.prediction.cite for row in result.rows if row.prediction is not None)
+    return tuple(dict.fromkeys(key for key in said if key in keys()))
 
 
 def _samples(result: PartResult) -> list[tuple[str, str]]:

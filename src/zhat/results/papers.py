@@ -471,7 +471,7 @@ class PartResult(Drawn):
         open_ = f" {missing} of {self.expected} are not finished." if missing and self.rows else ""
         if self.absent:
             open_ += f" {len(self.absent)} of {self.expected} are not measured, because their data are not here."
-        if said.decoded:
+        if said.decoded or said.claims:
             each = " ".join(f"({i}) {one}" for i, one in enumerate(said.claims, 1))
             return " ".join(filter(None, (f"{said.claim}." if said.claim else "", each))) + open_
         if said.claim and said.holds is None:
