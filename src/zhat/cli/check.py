@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from zhat._files import printable
-from zhat.cli.door import app, door
+from zhat.cli.door import app, complain, door
 from zhat.cli.reproduce import holding
 from zhat.errors import BadInput
 
@@ -16,8 +16,12 @@ from zhat.errors import BadInput
 @app.command()
 @door
 def check(
-    paper: Annotated[
-        str | None, typer.Argument(help="A paper's key, with --row: what theory says of that row.")
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PAPER | ROWS | RUN]",
+            help="A paper's key, with --row; a file of latents or a representation; or a finished run's folder.",
+        ),
     ] = None,
     row: Annotated[str | None, typer.Option(help="A row of that paper, for instance R2.1o.")] = None,
     head: Annotated[
@@ -35,31 +39,67 @@ def check(
     labels: Annotated[
         Path | None, typer.Option(help="The class of each training row, whole numbers from 0, as .npy.")
     ] = None,
+    next_: Annotated[
+        Path | None, typer.Option("--next", help="With ROWS: a file with the positive of each row, in the same order.")
+    ] = None,
+    series: Annotated[
+        bool, typer.Option("--series", help="With ROWS in the order of time: the positive of a row is the next one.")
+    ] = False,
+    report: Annotated[Path | None, typer.Option(help="With ROWS or RUN: write an HTML page.")] = None,
+    seed: Annotated[int, typer.Option(help="With ROWS or RUN: of the rows that are drawn or chosen.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Say which theorem applies, which of its conditions hold, and by how much.
+
+    Of rows of latents or of a representation: which space they fill, how uniformly, how positives lie around them, each
+    with an interval. ROWS is an .npz with the arrays z and z_next, or any file of embeddings. Of a finished run: the
+    same of its representation, its loss beside the lowest possible one, and whether its encoder is injective.
 
     Of a trained classifier's head: classes, dimensions, rank, condition number, whether its rows generate the space
     affinely. Of two heads: the diversity condition of each and the linear map between the models, from heads alone and,
     with the features of the same rows, from features alone. Of a row of a paper: every condition, judged on its world.
     """
+    heads, rows = head or [], features or []
+    place = None if what is None or row is not None else Path(what)
+    of_rows = place is not None and (place.exists() or place.suffix != "" or len(place.parts) > 1)
+    if (next_ is not None or series or report is not None) and not of_rows:
+        raise BadInput("--next, --series and --report speak of rows. Give a file of them, for instance pairs.npz.")
+    if place is not None and of_rows and not heads and labels is None:
+        if _is_run(place):
+            if next_ is not None or series:
+                raise BadInput(f"{place} is a run, which draws its own positives; leave --next and --series out.")
+            _check_run(place, report, seed, json)
+        else:
+            _check_rows(place, next_, series, report, seed, json)
+        return
+    if bool(heads) == (what is not None) or (what is None) != (row is None) or (labels is not None and not heads):
+        raise BadInput(
+            "give --head W.npy (and --labels L.npy), or a paper and --row, for instance: reizinger2024 --row R2.1o; or "
+            "a file of latents, for instance pairs.npz; or the folder of a finished run."
+        )
+    if what is not None and row is not None:
+        _check_paper(what, row, json)
+    else:
+        _check_heads(heads, rows, labels, json)
+
+
+def _check_paper(key: str, row: str, json: bool) -> None:
+    from zhat import papers, theory
+    from zhat.results import to_json
+
+    found = papers.paper(key)
+    chosen = holding(found.parts, [row])[0].row(row)
+    prediction = theory.predict(chosen.process, chosen.objective, chosen.encoder)
+    print(to_json(prediction) if json else f"{row}: {chosen.title}\n{prediction}")
+
+
+def _check_heads(heads: list[Path], rows: list[Path], labels: Path | None, json: bool) -> None:
     import numpy as np
 
-    from zhat import papers, theory
+    from zhat import theory
     from zhat.files import read_npy
     from zhat.results import to_json
 
-    heads, rows = head or [], features or []
-    if bool(heads) == (paper is not None) or (paper is None) != (row is None) or (labels is not None and not heads):
-        raise BadInput(
-            "give --head W.npy (and --labels L.npy), or a paper and --row, for instance: reizinger2024 --row R2.1o."
-        )
-    if paper is not None and row is not None:
-        found = papers.paper(paper)
-        chosen = holding(found.parts, [row])[0].row(row)
-        prediction = theory.predict(chosen.process, chosen.objective, chosen.encoder)
-        print(to_json(prediction) if json else f"{row}: {chosen.title}\n{prediction}")
-        return
     if (len(heads), len(rows)) not in ((1, 0), (2, 0), (2, 2)) or (len(heads) == 2 and labels is not None):
         raise BadInput(
             f"{len(heads)} times --head and {len(rows)} times --features came. Give one head (and --labels), two heads"
@@ -72,3 +112,56 @@ def check(
         given = [None if path is None else np.array(read_npy(path, "one array")) for path in (heads[0], labels)]
         checked = theory.check_head(*given)
     print(to_json(checked) if json else printable(str(checked)))
+
+
+def _check_rows(place: Path, next_: Path | None, series: bool, report: Path | None, seed: int, json: bool) -> None:
+    from zhat import report as pages
+    from zhat import theory
+    from zhat.results import to_json
+
+    z, z_next = _rows_of(place, next_, series)
+    found = theory.examine(z, z_next, name=place.name, seed=seed)
+    print(to_json(found) if json else printable(str(found)))
+    if report is not None:
+        complain(f"Page: {pages.write_examined(found, report)}")
+
+
+def _rows_of(place: Path, next_: Path | None, series: bool) -> tuple[Any, Any]:
+    """The rows of a file, and their positives where it or another file holds them."""
+    import numpy as np
+
+    from zhat.files import embeddings
+    from zhat.files.arrays import npz_names
+
+    names = npz_names(place) if place.suffix == ".npz" else []
+    if {"z", "z_next"} <= set(names):
+        if next_ is not None or series:
+            raise BadInput(f"{place.name} holds z and z_next already; leave --next and --series out.")
+        keys: tuple[str | None, ...] = ("z", "z_next")
+    else:
+        if len(names) > 1 and "z" not in names:
+            raise BadInput(
+                f"{place.name} must hold the arrays z and z_next, or z alone, but it holds {', '.join(names[:8])}."
+            )
+        keys = ("z" if "z" in names else None,)
+    found = []
+    for key in keys:
+        source = embeddings(place, key=key)
+        found.append(source.block(slice(0, source.rows)))
+    if next_ is not None:
+        source = embeddings(next_)
+        found.append(source.block(slice(0, source.rows)))
+    if series:
+        if next_ is not None:
+            raise BadInput("--next and --series were both given; the positive of a row is one or the other.")
+        found = [found[0][:-1], found[0][1:]]
+    arrays = [np.asarray(rows) for rows in found]
+    return arrays[0], arrays[1] if len(arrays) > 1 else None
+
+
+def _is_run(place: Path) -> bool:
+    return place.is_dir() and (place / "run.json").is_file()
+
+
+def _check_run(place: Path, report: Path | None, seed: int, json: bool) -> None:
+    raise BadInput(f"{place} is a run")
