@@ -15,6 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from zhat import shown
 from zhat._version import __version__
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from zhat.fresh import Fresh
     from zhat.metrics import consistency
     from zhat.progress import Progress
-    from zhat.training import train
+    from zhat.training import load, train
 
 __all__ = [
     "__version__",
@@ -50,6 +51,7 @@ __all__ = [
     "encoders",
     "objectives",
     "train",
+    "load",
     "IdentifiableEncoder",
     "Fresh",
     "Progress",
@@ -71,6 +73,7 @@ _FROM = {
     "consistency": "zhat.metrics",
     "decode": "zhat.decoding",
     "train": "zhat.training",
+    "load": "zhat.training",
     "IdentifiableEncoder": "zhat.estimator",
     "Fresh": "zhat.fresh",
     "Progress": "zhat.progress",
@@ -78,6 +81,14 @@ _FROM = {
     "score": "zhat.experiment",
     "cite": "zhat.citing",
 }
+
+
+def _renderer() -> Any:
+    """What renders results, imported when a result is first to be seen: results lie below it and cannot import it."""
+    return import_module("zhat.report.showing")
+
+
+shown.renderer = _renderer
 
 
 def __getattr__(name: str) -> Any:

@@ -13,6 +13,7 @@ from zhat.dgp.spaces import Space
 from zhat.encoders.mlp import Last
 from zhat.encoders.outputs import output
 from zhat.errors import BadInput
+from zhat.fresh import remembered
 
 Shape = tuple[int, int, int]
 
@@ -44,6 +45,7 @@ class Images(nn.Module):
         return str(self.shape)
 
 
+@remembered
 def conv(
     observed: Sequence[int],
     dim: int,

@@ -11,8 +11,10 @@ from torch import nn
 from zhat import _checks, randomness
 from zhat.encoders.conv import Images
 from zhat.errors import BadInput
+from zhat.fresh import remembered
 
 
+@remembered
 def deconv(
     dim: int,
     observed: Sequence[int],

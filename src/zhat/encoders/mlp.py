@@ -14,6 +14,7 @@ from zhat import _checks, randomness
 from zhat.dgp.spaces import Space
 from zhat.encoders.outputs import output
 from zhat.errors import BadInput
+from zhat.fresh import remembered
 from zhat.kernels import can_normalise, hidden_layers, last_layer, normalised_layer
 
 
@@ -102,6 +103,7 @@ class Last(nn.Linear):
         return last_layer(rows, self.weight, self.bias).reshape(*h.shape[:-1], self.out_features)
 
 
+@remembered
 def mlp(
     observed: int | Sequence[int],
     dim: int | None,

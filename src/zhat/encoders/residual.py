@@ -11,6 +11,7 @@ from zhat import randomness
 from zhat.dgp.spaces import Space
 from zhat.encoders.mlp import Last, mlp
 from zhat.encoders.outputs import output
+from zhat.fresh import remembered
 
 
 class Residual(nn.Module):
@@ -28,6 +29,7 @@ class Residual(nn.Module):
         return h
 
 
+@remembered
 def residual_mlp(
     observed: int,
     dim: int,

@@ -15,6 +15,7 @@ from zhat.encoders.conv import Images
 from zhat.encoders.mlp import Last
 from zhat.encoders.outputs import output
 from zhat.errors import BadInput
+from zhat.fresh import remembered
 
 
 class Standardised(nn.Module):
@@ -79,6 +80,7 @@ class Averaged(nn.Module):
         return h.mean((2, 3))
 
 
+@remembered
 def resnet18(
     observed: Sequence[int],
     dim: int | None,

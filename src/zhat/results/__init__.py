@@ -46,7 +46,7 @@ from zhat.results.papers import (
     WordMap,
 )
 from zhat.results.plain import from_json, to_json
-from zhat.results.runs import Across, Counts, Curve, Picture, Record, Sides, across
+from zhat.results.runs import Across, Counts, Curve, Picture, Record, SeedScores, Sides, across, over_seeds
 from zhat.results.scores import Profile, Score, describe
 from zhat.results.theory import Answer, Diversity, ExponentFit, HeadCheck, ModelPair, Prediction, Spread, Truth
 
@@ -79,6 +79,8 @@ __all__ = [
     "Record",
     "Across",
     "across",
+    "over_seeds",
+    "SeedScores",
     "Published",
     "Measured",
     "POINTS",

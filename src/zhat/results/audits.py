@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import permutations
 from typing import Any
 
 from zhat.equivalence import AFFINE, Equivalence
 from zhat.errors import BadInput, UnknownName
 from zhat.results.scores import Profile, Score
+from zhat.shown import Drawn
 
 WHOLE = 0.95
 """A map that explains at least this share of the variance gives the verdict its name: "affine"."""
@@ -99,8 +101,8 @@ class Mixture:
         )
 
 
-@dataclass(frozen=True)
-class AuditResult:
+@dataclass(frozen=True, repr=False)
+class AuditResult(Drawn):
     """What relates two matrices of embeddings of the same rows.
 
     Attributes:
@@ -212,6 +214,21 @@ class AuditResult:
     def __str__(self) -> str:
         return f"{self.sentence}\n{self.ladder}"
 
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        return (score.line() for score in (*self.ladder, *self.beyond, *self.recall))
+
+    def line(self) -> dict[str, Any]:
+        """The verdict as one line of a table."""
+        score = self.score
+        return {
+            "verdict": self.verdict,
+            "value": None if score is None else score.value,
+            "low": None if score is None else score.low,
+            "high": None if score is None else score.high,
+            "explained": self.explained,
+            "directions": self.directions,
+        }
+
 
 def letter(i: int) -> str:
     """A short name for one of several inputs: A to Z, then A1, B1, …"""
@@ -236,8 +253,8 @@ def _counted(verdicts: list[str]) -> str:
     return ", ".join(f"{verdicts.count(v)} {v}" for v in VERDICTS if v in verdicts)
 
 
-@dataclass(frozen=True)
-class AuditMatrix:
+@dataclass(frozen=True, repr=False)
+class AuditMatrix(Drawn):
     """Verdicts on every ordered pair of several matrices of embeddings of the same rows.
 
     Pairs are ordered because a map may lose directions one way and have nothing to lose the other way.
@@ -275,9 +292,13 @@ class AuditMatrix:
     def __str__(self) -> str:
         return "\n".join([self.sentence, *(a.sentence for a in self.audits)])
 
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        pairs = permutations(self.names, 2)
+        return ({"from": a, "to": b} | audit.line() for (a, b), audit in zip(pairs, self.audits, strict=True))
 
-@dataclass(frozen=True)
-class LayerAudit:
+
+@dataclass(frozen=True, repr=False)
+class LayerAudit(Drawn):
     """Two models on the same data, layer by layer.
 
     Attributes:
@@ -316,6 +337,10 @@ class LayerAudit:
 
     def __str__(self) -> str:
         return "\n".join([self.sentence, *(a.sentence for a in self.audits)])
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        pairs = zip(self.layers, self.audits, strict=True)
+        return ({"from": a, "to": b} | audit.line() for (a, b), audit in pairs)
 
 
 @dataclass(frozen=True)
@@ -361,8 +386,8 @@ class FactorScore:
         return f"{self.name}: {self.measure} {self.value:.4f}{ends}, chance {self.chance:.4f}, p {self.p_corrected:.2g}"
 
 
-@dataclass(frozen=True)
-class DecodeResult:
+@dataclass(frozen=True, repr=False)
+class DecodeResult(Drawn):
     """Which known factors a representation holds linearly.
 
     Attributes:
@@ -427,6 +452,12 @@ class DecodeResult:
     def __str__(self) -> str:
         return "\n".join([self.sentence, *(str(score) for score in self.scores)])
 
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        for s in self.scores:
+            line: dict[str, Any] = {"factor": s.name, "type": s.type, "measure": s.measure, "value": s.value}
+            line |= {"low": s.low, "high": s.high, "chance": s.chance, "p": s.p, "p_corrected": s.p_corrected}
+            yield line | {"found": s.found, "because": s.because}
+
 
 def _above_chance(score: FactorScore) -> float:
     """The share of the way from chance to 1, which compares measures with one another."""
@@ -461,8 +492,8 @@ class Disentanglement:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Consistency:
+@dataclass(frozen=True, repr=False)
+class Consistency(Drawn):
     """How far refits agree up to an affine map.
 
     Attributes:
@@ -499,3 +530,9 @@ class Consistency:
         for name, row in zip(self.names, self.r2, strict=True):
             lines.append(f"from {name:>{width}}: " + " ".join(f"{value:{width}.4f}" for value in row))
         return "\n".join(lines)
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        for name, row in zip(self.names, self.r2, strict=True):
+            for other, value in zip(self.names, row, strict=True):
+                if other != name:
+                    yield {"from": name, "to": other, "r2": value}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from zhat.errors import BadInput
 from zhat.results.runs import Curve
 from zhat.results.theory import Prediction
+from zhat.shown import Brief, Drawn
 
 POINTS = 0.3
 """How far, in points, our mean may always lie from a published one."""
@@ -96,8 +97,8 @@ class Measured:
         return f"{self.mean:.{self.digits}f}{spread}"
 
 
-@dataclass(frozen=True)
-class RowResult:
+@dataclass(frozen=True, repr=False)
+class RowResult(Brief):
     """One row of a table, one point of a figure, or the models of one setting.
 
     Attributes:
@@ -156,8 +157,8 @@ class Absent:
     why: str
 
 
-@dataclass(frozen=True)
-class Axis:
+@dataclass(frozen=True, repr=False)
+class Axis(Brief):
     """Where the points of a figure stand.
 
     Attributes:
@@ -181,8 +182,8 @@ class Axis:
             raise BadInput("an axis must have as many second quantities as points")
 
 
-@dataclass(frozen=True)
-class Agreement:
+@dataclass(frozen=True, repr=False)
+class Agreement(Brief):
     """How alike pairs of models are in one respect.
 
     Attributes:
@@ -232,8 +233,8 @@ class Agreement:
         return f"{self.name}, {self.chosen}" if self.chosen else self.name
 
 
-@dataclass(frozen=True)
-class WordMap:
+@dataclass(frozen=True, repr=False)
+class WordMap(Brief):
     """Some words in the plane of two models, before and after the second is mapped onto the first.
 
     Attributes:
@@ -325,8 +326,8 @@ class Judged:
         return f"{self.claim}: {self.answer}. {self.why}"
 
 
-@dataclass(frozen=True)
-class Judgement:
+@dataclass(frozen=True, repr=False)
+class Judgement(Brief):
     """What a judge says of a part.
 
     Attributes:
@@ -358,8 +359,8 @@ class Judgement:
             raise BadInput("every target must be read from every model")
 
 
-@dataclass(frozen=True)
-class PartResult:
+@dataclass(frozen=True, repr=False)
+class PartResult(Drawn):
     """A table or a figure of a paper, published and measured.
 
     Attributes:
@@ -413,6 +414,28 @@ class PartResult:
         """How many of the rows' further numbers have which verdict."""
         return _counted(reading for row in self.rows for reading in row.readings.values())
 
+    def __str__(self) -> str:
+        cells = ((row.name, row.learned) for row in self.rows if row.learned is not None)
+        against = (f"  {n:<8} {c}{f' (published {c.published})' if c.published else ''} {c.verdict}" for n, c in cells)
+        return "\n".join([f"{self.paper}, {self.label}: {self.summary}", *(line.rstrip() for line in against)])
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        """Of models compared with each other one line for each respect, of targets one for each reading, else rows."""
+        for a in self.judgement.agreements:
+            yield {"of": a.group, "what": a.what, "value": a.mean, "chance": a.chance, "n": a.n, "pairs": len(a.values)}
+        for d in self.judgement.decoded:
+            yield {"target": d.target, "model": d.model, **_cell(d.measured), "p": d.p, "found": d.found}
+        if self.judgement.agreements or self.judgement.decoded:
+            return
+        axis = self.judgement.axis
+        for i, row in enumerate(self.rows):
+            place = {} if axis is None else {axis.name: axis.values[i]}
+            further = {name: reading.mean for name, reading in row.readings.items()}
+            line = {"row": row.name, "setting": row.title, **place, **_cell(row.learned), **further}
+            yield line | {"seeds": len(row.seeds), "seconds": row.seconds}
+        for absent in self.absent:
+            yield {"row": absent.name, "setting": absent.title}
+
     @property
     def summary(self) -> str:
         """One or a few sentences: whether the claim holds, or how many rows have which verdict."""
@@ -441,6 +464,22 @@ class PartResult:
         further = ", ".join(f"{count} {name}" for name, count in self.reading_verdicts.items())
         further = f" Further numbers of the rows: {further}." if further else ""
         return f"{counts}, of {len(self.rows)} rows.{by_spread}{further}{open_}"
+
+
+def _cell(cell: Measured | None) -> dict[str, Any]:
+    """A measured cell as part of a line."""
+    if cell is None:
+        return {}
+    published = {} if cell.published is None else {"published": cell.published.mean, "verdict": cell.verdict}
+    return {
+        "value": cell.mean,
+        "sd": cell.std,
+        "held_out": cell.held_out_mean,
+        "low": cell.low,
+        "high": cell.high,
+        "chance": cell.chance,
+        **published,
+    }
 
 
 def _counted(cells: Iterable[Measured | None]) -> dict[str, int]:

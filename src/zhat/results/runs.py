@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,10 +12,11 @@ from zhat.equivalence import Equivalence
 from zhat.errors import BadInput
 from zhat.results.scores import Profile, Score, describe
 from zhat.results.theory import Prediction
+from zhat.shown import Drawn
 
 
-@dataclass(frozen=True)
-class Curve:
+@dataclass(frozen=True, repr=False)
+class Curve(Drawn):
     """How training went: losses, and whatever was watched, at some steps."""
 
     steps: tuple[int, ...]
@@ -27,9 +29,16 @@ class Curve:
         if len(self.steps) != len(self.loss) or len(self.watched_steps) != len(self.watched):
             raise BadInput("a curve must have one value for each step")
 
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        seen, losses = (
+            dict(zip(*pair, strict=True)) for pair in ((self.watched_steps, self.watched), (self.steps, self.loss))
+        )
+        for step in sorted(losses.keys() | seen.keys()):
+            yield {"step": step, "loss": losses.get(step)} | ({self.watched_name: seen.get(step)} if seen else {})
 
-@dataclass(frozen=True)
-class Picture:
+
+@dataclass(frozen=True, repr=False)
+class Picture(Drawn):
     """The small arrays a page draws: some held-out rows, correlations, the map's singular values.
 
     Attributes:
@@ -52,6 +61,10 @@ class Picture:
             raise BadInput("a picture must have rows of one length")
         if len(self.z) != len(self.z_hat) or len({len(row) for row in self.correlation}) != 1:
             raise BadInput("a picture must have as many rows of latents as of estimates")
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        for i, row in enumerate(self.correlation):
+            yield {"latent": i + 1} | {f"h{j + 1}": value for j, value in enumerate(row)}
 
 
 @dataclass(frozen=True)
@@ -101,8 +114,8 @@ class Counts:
         return (self.hits / self.yes + self.rejections / self.no) / 2
 
 
-@dataclass(frozen=True)
-class Record:
+@dataclass(frozen=True, repr=False)
+class Record(Drawn):
     """One finished run: one world, one encoder, one seed.
 
     Attributes:
@@ -150,6 +163,16 @@ class Record:
     factors: Mapping[str, Score] = field(default_factory=dict)
     counts: Mapping[str, Counts] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        said = [f"{self.name}, seed {self.seed}", *([] if self.prediction is None else [self.prediction.sentence])]
+        return "\n".join([*said, *([] if self.learned is None else [str(self.learned)])])
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        if self.learned is None:
+            return self.curve._lines()
+        raw = {} if self.raw is None else {s.up_to: s.value for s in self.raw}
+        return (score.line() | {"raw": raw.get(score.up_to)} for score in self.learned)
+
 
 @dataclass(frozen=True)
 class Across:
@@ -191,20 +214,109 @@ class Across:
         return statistics.stdev(self.learned) if len(self.learned) > 1 else None
 
 
+@dataclass(frozen=True, repr=False)
+class SeedScores(Drawn):
+    """How much every seed of a run recovered, with bounds beside.
+
+    Attributes:
+        seeds: which.
+        learned: scores of the representation, one profile for each seed.
+        raw: of the observations themselves, the lower bound: one for each seed, or one where seeds share a world.
+        supervised: of networks trained on the true latents, the upper bound; empty where none were given.
+        prediction: what theory says.
+    """
+
+    seeds: tuple[int, ...]
+    learned: tuple[Profile, ...]
+    raw: tuple[Profile, ...]
+    supervised: tuple[Profile, ...] = ()
+    prediction: Prediction | None = None
+
+    def __post_init__(self) -> None:
+        if not self.seeds or len(self.learned) != len(self.seeds) or len(self.raw) not in (1, len(self.seeds)):
+            raise BadInput("the scores of a run must hold one profile for each seed")
+
+    def __getitem__(self, up_to: Equivalence) -> Across:
+        for rung in self.across:
+            if rung.up_to is up_to:
+                return rung
+        raise BadInput(f"there is no score up to {up_to.name}; there are {', '.join(r.up_to.name for r in self.across)}")
+
+    @property
+    def across(self) -> tuple[Across, ...]:
+        """Class by class over the seeds, tightest first."""
+        return over_seeds(self.learned, self.raw, self.prediction)
+
+    @property
+    def upper(self) -> dict[Equivalence, float]:
+        """The mean upper bound of each class; empty where there is none."""
+        return {} if not self.supervised else {a.up_to: a.mean for a in over_seeds(self.supervised, (), None)}
+
+    def __str__(self) -> str:
+        upper = self.upper
+        head = ("up to", "raw x", "learned h", "sd", "95% interval", "chance", *(["supervised"] if upper else []))
+        lines = [head]
+        for rung in self.across:
+            ends = "" if rung.low is None or rung.high is None else f"[{rung.low:.3f}, {rung.high:.3f}]"
+            cells = [f"{rung.name}{' *' if rung.predicted else ''}", "" if rung.raw_mean is None else f"{rung.raw_mean:.3f}"]
+            cells += [f"{rung.mean:.3f}", "" if rung.spread is None else f"{rung.spread:.3f}", ends]
+            cells += ["" if rung.chance is None else f"{rung.chance:.3f}"]
+            lines.append((*cells, *([f"{upper[rung.up_to]:.3f}"] if upper else [])))
+        kept = [i for i in range(len(head)) if any(line[i] for line in lines[1:])]
+        wide = {i: max(len(line[i]) for line in lines) for i in kept}
+        table = [
+            "  ".join(line[i].ljust(wide[i]) if i == 0 else line[i].rjust(wide[i]) for i in kept).rstrip()
+            for line in lines
+        ]
+        return "\n".join([*table, *textwrap.wrap(self.legend, 78)])
+
+    @property
+    def legend(self) -> str:
+        """What the numbers are."""
+        first = self.learned[0].scores[0]
+        several = len(self.seeds) > 1
+        said = [
+            f"{first.name} on {first.n:,} held-out rows{f', mean of {len(self.seeds)} seeds' if several else ''}.",
+            f"Interval: {'lowest to highest end of the seeds’ ' if several else ''}95% bootstrap interval"
+            f"{'s' if several else ''} over rows.",
+            "raw x: the observations themselves. chance: shuffled rows.",
+        ]
+        if self.supervised:
+            said.append("supervised: networks trained on the true latents.")
+        if any(rung.predicted for rung in self.across):
+            said.append("* the class theory predicts.")
+        return " ".join(said)
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        for i, seed in enumerate(self.seeds):
+            raw = self.raw[min(i, len(self.raw) - 1)]
+            for score in self.learned[i]:
+                yield {"seed": seed} | score.line() | {"raw": raw[score.up_to].value}
+
+
 def across(records: Sequence[Record]) -> tuple[Across, ...]:
     """The scores of some runs of one setting, class by class, tightest first."""
-    prediction = records[0].prediction
+    if records[0].learned is None:
+        return ()
+    learned = [r.learned for r in records if r.learned is not None]
+    return over_seeds(learned, [r.raw for r in records if r.raw is not None], records[0].prediction)
+
+
+def over_seeds(
+    learned: Sequence[Profile], raw: Sequence[Profile], prediction: Prediction | None
+) -> tuple[Across, ...]:
+    """The scores of some seeds, class by class, tightest first."""
     found = []
-    for first in records[0].learned or ():
-        learned = [r.learned[first.up_to] for r in records if r.learned is not None]
-        ends = [(s.low, s.high) for s in learned if s.low is not None and s.high is not None]
-        chances = [s.chance for s in learned if s.chance is not None]
+    for first in learned[0]:
+        here = [profile[first.up_to] for profile in learned]
+        ends = [(s.low, s.high) for s in here if s.low is not None and s.high is not None]
+        chances = [s.chance for s in here if s.chance is not None]
         found.append(
             Across(
                 up_to=first.up_to,
                 name=describe(first.up_to, first.shift),
-                raw=tuple(s.value for r in records for s in r.raw or () if s.up_to is first.up_to),
-                learned=tuple(s.value for s in learned),
+                raw=tuple(s.value for profile in raw for s in profile if s.up_to is first.up_to),
+                learned=tuple(s.value for s in here),
                 low=min(low for low, _ in ends) if ends else None,
                 high=max(high for _, high in ends) if ends else None,
                 chance=statistics.fmean(chances) if chances else None,

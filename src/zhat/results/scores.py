@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from zhat.equivalence import AFFINE, Equivalence
 from zhat.errors import BadInput
+from zhat.shown import Drawn
 
 
 def describe(up_to: Equivalence, shift: bool) -> str:
@@ -14,8 +16,8 @@ def describe(up_to: Equivalence, shift: bool) -> str:
     return f"{up_to} and a shift" if shift and not up_to >= AFFINE else str(up_to)
 
 
-@dataclass(frozen=True)
-class Score:
+@dataclass(frozen=True, repr=False)
+class Score(Drawn):
     """One number with what is needed to believe it.
 
     Attributes:
@@ -54,9 +56,25 @@ class Score:
             text += f", chance {self.chance:.4f}"
         return text + (f" ({self.n} held-out rows)" if self.held_out else f" ({self.n} rows, in sample)")
 
+    def line(self) -> dict[str, Any]:
+        """The score as one line of a table."""
+        return {
+            "up_to": describe(self.up_to, self.shift),
+            "measure": self.name,
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "chance": self.chance,
+            "n": self.n,
+            "held_out": self.held_out,
+        }
 
-@dataclass(frozen=True)
-class Profile:
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        yield self.line()
+
+
+@dataclass(frozen=True, repr=False)
+class Profile(Drawn):
     """One score for each class of maps, tightest first."""
 
     scores: tuple[Score, ...]
@@ -82,3 +100,6 @@ class Profile:
             for row in rows
         ]
         return "\n".join(lines)
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        return (score.line() for score in self.scores)

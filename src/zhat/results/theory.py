@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from zhat.equivalence import Equivalence
 from zhat.results.scores import describe
+from zhat.shown import Shown
 
 Truth = Literal["yes", "no", "unknown"]
 
@@ -24,7 +26,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Shown):
     """What theory says about a process, an objective and an encoder.
 
     Attributes:
@@ -78,6 +80,9 @@ class Prediction:
 
     def __str__(self) -> str:
         return "\n".join([self.sentence, *(f"  {a}" for a in self.answers), *(f"  note: {n}" for n in self.notes)])
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        return ({"condition": a.condition, "holds": a.holds, "because": a.because} for a in self.answers)
 
 
 @dataclass(frozen=True)

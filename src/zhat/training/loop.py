@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Unpack
@@ -29,30 +29,12 @@ from zhat.results import Curve
 from zhat.training.checkpoint import Keeper, State, fingerprint
 from zhat.training.optimisers import make_optimiser
 from zhat.training.recipe import Recipe, Settings, recipe_of
+from zhat.training.run import Run
 from zhat.training.stack import Stack
 from zhat.training.step import make_step
 from zhat.training.stream import Stream
 
 Watch = Callable[[int, nn.Module, Objective], float]
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """What training returns: the trained encoders and how they got there, one entry for each seed."""
-
-    seeds: tuple[int, ...]
-    encoders: tuple[nn.Module, ...]
-    objectives: tuple[Objective, ...]
-    curves: tuple[Curve, ...]
-    steps: int
-    seconds: float
-
-    @property
-    def encoder(self) -> nn.Module:
-        """The encoder of a run with one seed."""
-        if len(self.encoders) != 1:
-            raise BadInput(f"this run holds {len(self.encoders)} encoders; take one from `encoders`.")
-        return self.encoders[0]
 
 
 def train(
@@ -111,6 +93,7 @@ def train(
     worlds = tuple(world) if isinstance(world, Sequence) else (world,) * len(chosen)
     if len(worlds) != len(chosen):
         raise BadInput(f"`world` holds {len(worlds)} processes for {len(chosen)} seeds. Give one, or one for each.")
+    about = {"process": worlds, "encoder": encoder, "objective": objective, "recipe": how}
     device = _checks.device(device)
     if how.until is not None and watch is None:
         raise BadInput("`until` stops when a watched number is high enough, but nothing is watched. Give `watch`.")
@@ -118,7 +101,7 @@ def train(
         stack = Stack(encoder, objective, chosen, device)
         _refuse_labels(worlds, stack.labels)
         if steps == 0:
-            return Run(chosen, stack.encoders(), stack.objectives(), (Curve((), ()),) * len(chosen), 0, 0.0)
+            return Run(chosen, stack.encoders(), stack.objectives(), (Curve((), ()),) * len(chosen), 0, 0.0, about)
         stack.refuse_nothing()
         stream = Stream(worlds, chosen, how.batch, device, noise=stack.noise)
         stack.refuse_shape(stream.shape)
@@ -152,7 +135,7 @@ def train(
                 raise KeyboardInterrupt(keeper.hint)
     curves = tuple(state.curve(s, watch_name) for s in range(len(chosen)))
     state.take_best()
-    return Run(chosen, stack.encoders(), stack.objectives(), curves, state.done, state.seconds)
+    return Run(chosen, stack.encoders(), stack.objectives(), curves, state.done, state.seconds, about)
 
 
 def _refuse_labels(worlds: tuple[Process, ...], rows: int | None) -> None:
