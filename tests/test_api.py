@@ -9,12 +9,12 @@ import pytest
 import zhat
 
 PUBLIC = {
-    "zhat": "__version__ dgp datasets scenes encoders objectives train IdentifiableEncoder Fresh Progress metrics "
+    "zhat": "__version__ dgp datasets scenes encoders objectives train load IdentifiableEncoder Fresh Progress metrics "
     "Equivalence equivalence theory score consistency audit decode runs report testing cite",
     "zhat.dgp": "Space Real Sphere Box Product Distribution Uniform Normal Laplace GeneralizedNormal Conditional "
     "Around VonMisesFisher Mixing Mixer Layers InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Process "
     "reseeded Batch encoder_input Pairs Clusters Sectors Stored Neighbours Copies CropAndColour",
-    "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented recorded Corpus Windows CentreWords CIFAR10 "
+    "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented Loaded recorded Corpus Windows CentreWords CIFAR10 "
     "Patches KITTIMasks KnownFactors DSprites Shapes3D MPI3D Cars3D SmallNORB COIL20 ImageNetX",
     "zhat.scenes": "Scene StillLife Jug Teapot Periodic Room RoomGrid Sprites SpriteGrid SCENES Mesh traversal",
     "zhat.encoders": "mlp residual_mlp Residual conv resnet18 deconv Posterior output OntoBox OntoSphere OntoProduct "
@@ -27,7 +27,7 @@ PUBLIC = {
     "zhat.metrics": "Measure Moments ALIGNABLE Alignment align Agreement r2 pearson spearman Recovery Padded "
     "linear_r2 mcc profile singular_values distance_from_orthogonal Similarity CCA SVCCA PWCCA CKA Procrustes "
     "similarities linear_r2_both_ways consistency divergence Factor dci mig sap",
-    "zhat.training": "train Run Recipe Reached Constant Cosine Plateau Annealed Muon",
+    "zhat.training": "train load Run Recipe Reached Constant Cosine Plateau Annealed Muon",
     "zhat.experiment": "score run reproduce verdict forget seconds_per_step Budget Row Part Paper Against Latents "
     "Factors Decoded Twin Peers Targets Judge Evidence Verdicts Along WordsAgree LayersAgree TargetsRead Model "
     "pretrained Reading Trained HeadToVectors OffScale HeadOffScale Also Shortest Alike LeastAlike "

@@ -7,7 +7,7 @@ Results lie below the rooms that render them, and know no renderer. They ask `re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields
 from typing import Any, Protocol
 
 from zhat.errors import BadInput, MissingExtra
@@ -78,10 +78,11 @@ class Drawn(Shown):
 
 def _brief(value: Any, depth: int) -> str:
     """A value in some words: fields that differ from their defaults, and long values by their size."""
-    if is_dataclass(value) and isinstance(value, Brief):
+    if isinstance(value, Brief):
         if depth == 0:
             return f"{type(value).__name__}(…)"
-        told = ((f.name, getattr(value, f.name)) for f in fields(value) if not _default(f, getattr(value, f.name)))
+        every: Any = fields(value)  # type: ignore[arg-type]
+        told = ((f.name, getattr(value, f.name)) for f in every if not _default(f, getattr(value, f.name)))
         return f"{type(value).__name__}({', '.join(f'{name}={_brief(part, depth - 1)}' for name, part in told)})"
     if isinstance(value, tuple | list):
         many = len(value) > MOST

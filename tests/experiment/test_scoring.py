@@ -1,12 +1,16 @@
+import statistics
+
 import pytest
 import torch
 
 import zhat
-from zhat.dgp import Around, Box, Laplace, Orthogonal, Pairs, Sphere, Uniform, VonMisesFisher
-from zhat.equivalence import AFFINE, ORTHOGONAL
+from zhat.dgp import Around, Box, InvertibleMLP, Laplace, Orthogonal, Pairs, Sphere, Uniform, VonMisesFisher
+from zhat.encoders import mlp
+from zhat.equivalence import AFFINE, LINEAR, ORTHOGONAL
 from zhat.errors import BadInput
 from zhat.experiment.scoring import PROJECTED, Raw, averaged, latents_and_observations, represent
 from zhat.metrics import Recovery
+from zhat.objectives import InfoNCE, Supervised
 
 SPHERE = Pairs(Uniform(Sphere(4)), VonMisesFisher(10.0), Orthogonal())
 
@@ -86,3 +90,31 @@ def test_a_projection_keeps_what_an_affine_map_can_read():
     z = torch.randn(2000, 2, generator=torch.Generator().manual_seed(0))
     wide = z @ torch.randn(2, 900, generator=torch.Generator().manual_seed(1))
     assert Recovery(AFFINE)(z, represent(Raw(), wide)).value == pytest.approx(1, abs=1e-4)
+
+
+def test_a_run_is_scored_seed_by_seed_with_bounds_beside():
+    world = Pairs(Uniform(Sphere(3)), VonMisesFisher(20.0), InvertibleMLP(layers=2))
+    run = zhat.train(zhat.Fresh(mlp, 3, 3, widths=(8,)), world, InfoNCE(), steps=2, batch=16, seeds=(0, 5))
+    upper = zhat.train(mlp(3, 3, widths=(8,), seed=0), world, Supervised(), steps=2, batch=16)
+    found = zhat.score(run, world, n=400, classes=[LINEAR, AFFINE], supervised=upper)
+    assert found.seeds == (0, 5)
+    assert found.learned == tuple(zhat.score(e, world, n=400, classes=[LINEAR, AFFINE]) for e in run.encoders)
+    assert found.raw == (zhat.score(Raw(), world, n=400, classes=[LINEAR, AFFINE]),)
+    assert found.upper[AFFINE] == zhat.score(upper.encoder, world, n=400, classes=[AFFINE])[AFFINE].value
+    assert found[AFFINE].mean == statistics.fmean(p[AFFINE].value for p in found.learned)
+    assert found.prediction is not None
+    assert "supervised" in str(found)
+
+
+def test_a_run_on_a_world_for_each_seed_is_scored_on_them():
+    worlds = [Pairs(Uniform(Sphere(3)), VonMisesFisher(20.0), InvertibleMLP(layers=2), seed=s) for s in (0, 1)]
+    run = zhat.train(zhat.Fresh(mlp, 3, 3, widths=(8,)), worlds, InfoNCE(), steps=2, batch=16, seeds=(0, 1))
+    found = zhat.score(run, worlds, n=200, classes=[AFFINE])
+    assert found.raw[0] != found.raw[1]
+    assert found.learned[1] == zhat.score(run.encoders[1], worlds[1], n=200, classes=[AFFINE])
+    with pytest.raises(BadInput, match="holds 3 processes for 2 seeds"):
+        zhat.score(run, [*worlds, worlds[0]])
+    with pytest.raises(BadInput, match="one encoder is scored in one world, but 2 came"):
+        zhat.score(run.encoders[0], worlds)
+    with pytest.raises(BadInput, match="stands beside the scores of a run"):
+        zhat.score(run.encoders[0], worlds[0], supervised=run)

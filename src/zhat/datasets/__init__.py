@@ -6,6 +6,7 @@ from zhat.datasets.dislib import COIL20, MPI3D, Cars3D, DSprites, Shapes3D, Smal
 from zhat.datasets.imagenet_x import ImageNetX
 from zhat.datasets.kitti_masks import KITTIMasks
 from zhat.datasets.known_factors import KnownFactors
+from zhat.datasets.loaded import Loaded
 from zhat.datasets.patches import Patches
 from zhat.datasets.place import recorded
 from zhat.datasets.text import CentreWords, Corpus, Windows
@@ -16,6 +17,7 @@ __all__ = [
     "SameLabel",
     "GivenPairs",
     "Augmented",
+    "Loaded",
     "recorded",
     "Corpus",
     "Windows",

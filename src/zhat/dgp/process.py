@@ -9,6 +9,7 @@ import torch
 
 from zhat import randomness
 from zhat.dgp.batch import Batch
+from zhat.errors import BadInput
 
 
 class Process(Protocol):
@@ -40,6 +41,16 @@ class Process(Protocol):
 
     def sample(self, n: int, *, generator: torch.Generator) -> Batch:
         """`n` rows of every view, on the generator's device; all draws come from the generator."""
+
+
+def refuse_no_process(world: Any) -> None:
+    """Say in a sentence what is missing where something is drawn from that is no process."""
+    if not callable(getattr(world, "sample", None)):
+        raise BadInput(
+            f"`world` must be a process, which has `sample(n, generator=…)`, but a {type(world).__name__} came. A "
+            "Dataset, a DataLoader or an iterable of batches becomes one as zhat.datasets.Loaded(…), an array of rows "
+            "as Arrays, NextRow or SameLabel."
+        )
 
 
 P = TypeVar("P")

@@ -7,24 +7,57 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import overload
 
 import torch
 from torch import Tensor, nn
 
 from zhat import _checks, randomness
 from zhat.dgp import Batch, Process, Sphere, encoder_input
+from zhat.dgp.process import refuse_no_process
 from zhat.equivalence import AFFINE, Equivalence
 from zhat.errors import BadInput
 from zhat.metrics import Measure, Moments, align, profile, singular_values
-from zhat.results import Picture, Profile, Score
+from zhat.results import Picture, Profile, Score, SeedScores
+from zhat.theory import predict
+from zhat.training import Run
 
 WIDEST = 512  # columns of observations that are scored as they are
 PROJECTED = 128  # columns that wider observations, and images, are projected to
 
 
+@overload
 def score(
     encoder: nn.Module,
     world: Process,
+    *,
+    n: int = ...,
+    classes: Sequence[Equivalence] | None = ...,
+    holdout: float = ...,
+    shift: bool | None = ...,
+    seed: int = ...,
+    device: torch.device | str = ...,
+) -> Profile: ...
+
+
+@overload
+def score(
+    encoder: Run,
+    world: Process | Sequence[Process],
+    *,
+    n: int = ...,
+    classes: Sequence[Equivalence] | None = ...,
+    holdout: float = ...,
+    shift: bool | None = ...,
+    seed: int = ...,
+    device: torch.device | str = ...,
+    supervised: Run | nn.Module | None = ...,
+) -> SeedScores: ...
+
+
+def score(
+    encoder: nn.Module | Run,
+    world: Process | Sequence[Process],
     *,
     n: int = 4096,
     classes: Sequence[Equivalence] | None = None,
@@ -32,23 +65,51 @@ def score(
     shift: bool | None = None,
     seed: int = 0,
     device: torch.device | str = "cpu",
-) -> Profile:
+    supervised: Run | nn.Module | None = None,
+) -> Profile | SeedScores:
     """Up to which class an encoder recovers the latents of a world: one held-out R2 for each class.
 
     Args:
-        encoder: a module `(rows, …) -> (rows, k)`.
-        world: a process that knows its latents.
+        encoder: a module `(rows, …) -> (rows, k)`, or a run, whose seeds are scored one by one.
+        world: a process that knows its latents; of a run that was trained on one for each seed, all of them.
         n: rows drawn; half of them are held out.
         classes: which classes; None takes all from `IDENTITY` to `AFFINE`.
         holdout: share of rows kept for reading.
         shift: forgive an offset in every class; None does unless the latents live on a sphere, which has a middle.
         seed: of the rows; they share none with training.
         device: where the encoder lives.
+        supervised: of a run: the same network trained on the true latents (`zhat.objectives.Supervised`), a run or a
+            module, whose score stands beside as an upper bound.
+
+    Returns:
+        One score for each class; of a run, those of all seeds, and of the observations themselves as a lower bound.
     """
-    z, x = latents_and_observations(world, n, seed, device)
-    if shift is None:
-        shift = has_no_middle(world)
-    return profile(z, represent(encoder, x), classes=classes, shift=shift, holdout=holdout, seed=seed)
+
+    def profiled(network: nn.Module, source: Process) -> Profile:
+        z, x = latents_and_observations(source, n, seed, device)
+        forgiven = has_no_middle(source) if shift is None else shift
+        return profile(z, represent(network, x), classes=classes, shift=forgiven, holdout=holdout, seed=seed)
+
+    if not isinstance(encoder, Run):
+        if isinstance(world, Sequence):
+            raise BadInput(f"one encoder is scored in one world, but {len(world)} came. Give one of them.")
+        if supervised is not None:
+            raise BadInput("`supervised` stands beside the scores of a run. Score the supervised network by itself.")
+        return profiled(encoder, world)
+    worlds = tuple(world) if isinstance(world, Sequence) else (world,)
+    if len(worlds) not in (1, len(encoder.seeds)):
+        raise BadInput(
+            f"`world` holds {len(worlds)} processes for {len(encoder.seeds)} seeds. Give one, or one for each."
+        )
+    places = [worlds[min(i, len(worlds) - 1)] for i in range(len(encoder.seeds))]
+    upper = (supervised,) if isinstance(supervised, nn.Module) else () if supervised is None else supervised.encoders
+    return SeedScores(
+        seeds=encoder.seeds,
+        learned=tuple(profiled(network, place) for network, place in zip(encoder.encoders, places, strict=True)),
+        raw=tuple(profiled(Raw(), place) for place in worlds),
+        supervised=tuple(profiled(network, place) for network, place in zip(upper, places, strict=False)),
+        prediction=predict(worlds[0], encoder.objectives[0], encoder.encoders[0]) if encoder.objectives else None,
+    )
 
 
 def has_no_middle(world: Process) -> bool:
@@ -62,6 +123,7 @@ def rows_for_scoring(world: Process, n: int, seed: int, device: torch.device | s
     Seen rows are read without augmentation (`world.plain`). Draws come from a stream that training never uses.
     """
     _checks.count(n, "n")
+    refuse_no_process(world)
     source: Process = getattr(world, "plain" if seen else "held_out", None) or world
     return source.sample(n, generator=randomness.generator(seed, "score", device))
 

@@ -25,12 +25,13 @@ def write_audit(result: AuditResult | AuditMatrix | LayerAudit, path: Path | str
         path: the file; it is replaced as a whole.
     """
     if isinstance(result, AuditResult):
-        return write_whole(path, fill("audit.html", _pair(result)))
-    return write_whole(path, fill("audits.html", _several(result)))
+        return write_whole(path, fill("audit.html", words(result)))
+    return write_whole(path, fill("audits.html", words_of_several(result)))
 
 
-def _pair(result: AuditResult) -> dict[str, Any]:
-    rungs = _rungs(result)
+def words(result: AuditResult) -> dict[str, Any]:
+    """What the page of a pair shows."""
+    rungs = rungs_of(result)
     step = max(1, -(-len(result.spectrum) // _BARS))
     largest = max((max(line) for line in result.residuals), default=0.0)
     names = [s.name.removeprefix("recall@").split(" by ") for s in result.recall]
@@ -60,7 +61,8 @@ def _ladder(rungs: list[figures.Rung]) -> Markup | None:
     return Markup(f'<div class="roomy">{wide}</div><div class="narrow">{narrow}</div>')
 
 
-def _rungs(result: AuditResult) -> list[figures.Rung]:
+def rungs_of(result: AuditResult) -> list[figures.Rung]:
+    """The scores of an audit as lines of a chart."""
     return [
         figures.Rung(
             describe(s.up_to, s.shift) if s.name == "R2" else s.name,
@@ -75,7 +77,8 @@ def _rungs(result: AuditResult) -> list[figures.Rung]:
     ]
 
 
-def _several(result: AuditMatrix | LayerAudit) -> dict[str, Any]:
+def words_of_several(result: AuditMatrix | LayerAudit) -> dict[str, Any]:
+    """What the page of several pairs shows."""
     picture = None
     if isinstance(result, AuditMatrix):
         short = [letter(i) for i in range(len(result.names))]
@@ -91,7 +94,7 @@ def _several(result: AuditMatrix | LayerAudit) -> dict[str, Any]:
         "picture": picture,
         "inputs": inputs,
         "rows": f"{result.audits[0].n:,}",
-        "audits": [(head, audit, _ladder(_rungs(audit))) for head, audit in zip(heads, result.audits, strict=True)],
+        "audits": [(head, audit, _ladder(rungs_of(audit))) for head, audit in zip(heads, result.audits, strict=True)],
     }
 
 

@@ -280,26 +280,28 @@ def _key(paper: str) -> str:
 
 def page(result: PartResult) -> str:
     """One self-contained HTML page."""
+    return fill("comparison.html", words(result))
+
+
+def words(result: PartResult) -> dict[str, Any]:
+    """What the page shows."""
     tables = grids(result)
     verdicts = bool(result.judgement.rule) and any(row.learned for row in result.rows)
-    return fill(
-        "comparison.html",
-        {
-            "result": result,
-            "axis": result.judgement.axis,
-            "about": about(result),
-            "grids": tables,
-            "charts": [(Markup(chart), caption) for chart, caption in figure(result)],
-            "compared": Markup(_compared(result)) if verdicts else None,
-            "bracketed": any(r.learned and r.learned.low is not None for r in result.rows),
-            "read_so": READ_SO if result.judgement.decoded else "",
-            "apart": any(a.apart for a in result.judgement.agreements),
-            "samples": _samples(result),
-            "details": [_detail(row, result) for row in result.rows],
-            "facts_about": [("training time", f"{result.seconds:.0f} s"), *result.provenance.items()],
-            "bibtex": cite(result.paper),
-        },
-    )
+    return {
+        "result": result,
+        "axis": result.judgement.axis,
+        "about": about(result),
+        "grids": tables,
+        "charts": [(Markup(chart), caption) for chart, caption in figure(result)],
+        "compared": Markup(_compared(result)) if verdicts else None,
+        "bracketed": any(r.learned and r.learned.low is not None for r in result.rows),
+        "read_so": READ_SO if result.judgement.decoded else "",
+        "apart": any(a.apart for a in result.judgement.agreements),
+        "samples": _samples(result),
+        "details": [_detail(row, result) for row in result.rows],
+        "facts_about": [("training time", f"{result.seconds:.0f} s"), *result.provenance.items()],
+        "bibtex": cite(result.paper),
+    }
 
 
 def _samples(result: PartResult) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
@@ -19,11 +20,14 @@ def write_decode(result: DecodeResult, path: Path | str) -> Path:
         result: of `zhat.decode`.
         path: the file; it is replaced as a whole.
     """
+    return write_whole(path, fill("decode.html", words(result)))
+
+
+def words(result: DecodeResult) -> dict[str, Any]:
+    """What the page shows."""
     scored = [s for s in result.scores if s.value is not None]
-    rungs = [
-        figures.Rung(figures.short(s.name, 30), (), (s.value or 0.0,), s.low, s.high, s.chance, s.found) for s in scored
-    ]
-    words = {
+    rungs = rungs_of(result)
+    return {
         "result": result,
         "scored": scored,
         "unscored": [s for s in result.scores if s.value is None],
@@ -34,4 +38,12 @@ def write_decode(result: DecodeResult, path: Path | str) -> Path:
             )
         ),
     }
-    return write_whole(path, fill("decode.html", words))
+
+
+def rungs_of(result: DecodeResult) -> list[figures.Rung]:
+    """The factors that have a score, as lines of a chart."""
+    return [
+        figures.Rung(figures.short(s.name, 30), (), (s.value,), s.low, s.high, s.chance, s.found)
+        for s in result.scores
+        if s.value is not None
+    ]

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from zhat.results import Across
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -73,6 +75,12 @@ class Rung:
     high: float | None
     chance: float | None
     predicted: bool
+
+
+def rung(across: Across) -> Rung:
+    """A class of the ladder, from its scores over seeds."""
+    a = across
+    return Rung(a.name, a.raw, a.learned, a.low, a.high, a.chance, a.predicted)
 
 
 def ladder(rungs: Sequence[Rung], *, width: float = 920.0) -> str:
@@ -460,6 +468,31 @@ def associations(values: Sequence[Sequence[float]], rows: Sequence[str], columns
     body += [_text(left + cell * (j + 0.5), height - 24, str(c)) for j, c in enumerate(columns) if j % every == 0]
     body.append(_text(left + cell * len(columns) / 2, height - 6, "coordinate of h", kind="label"))
     return _svg(max(width, 330), height, body, "correlation of each factor with each coordinate")
+
+
+def between(values: Sequence[Sequence[float]], names: Sequence[str]) -> str:
+    """A square matrix of scores, from the name at the left to the name above; what lies below 0 has no shade.
+
+    Args:
+        values: one row for each name.
+        names: of rows and columns.
+    """
+    said = [short(name, 14) for name in names]
+    wide = max(46.0, 12 + 6.6 * max(len(name) for name in said))
+    tall, left, top = 32.0, 12 + 6.6 * max(len(name) for name in said), 26.0
+    width, height = left + wide * len(said) + 8, top + tall * len(said) + 6
+    body = []
+    for i, (name, line) in enumerate(zip(said, values, strict=True)):
+        y = top + tall * i
+        body.append(_text(left - 8, y + tall / 2 + 4, name, kind="label", anchor="end"))
+        body.append(_text(left + wide * (i + 0.5), top - 9, name, kind="label"))
+        for j, value in enumerate(line):
+            shade, box = min(1.0, max(0.0, value)), f'width="{wide - 2:.1f}" height="{tall - 2:.1f}" rx="3"'
+            place = f'x="{left + wide * j + 1:.1f}" y="{y + 1:.1f}"'
+            body.append(f'<rect class="cell" {place} {box} fill-opacity="{shade:.3f}"/>')
+            kind = "on" if shade > 0.55 else "off"
+            body.append(_text(left + wide * (j + 0.5), y + tall / 2 + 4, f"{value:.3f}", kind=kind))
+    return _svg(width, height, body, "R2 of each from each", shrinks=False)
 
 
 def _shaded(x: float, y: float, wide: float, tall: float, value: float, title: str, *, written: bool) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -40,11 +41,17 @@ def render(records: Record | Sequence[Record]) -> str:
             f"{records[0].name!r} is compared with its peers or read factor by factor, so it has no page of its own. "
             "Give the results.json of zhat reproduce."
         )
-    return fill("run.html", _page(records))
+    return fill("run.html", page_of(records))
 
 
-def fill(template: str, words: dict[str, Any]) -> str:
-    """A template of this room, filled; the style is part of the page."""
+def fill(template: str, words: dict[str, Any], *, frame: str = "page.html") -> str:
+    """A template of this room, filled; the style is part of the page.
+
+    Args:
+        template: its file.
+        words: what it shows.
+        frame: what lies around it: "page.html", or "cell.html" for the first part of the page inside a notebook.
+    """
     here = resources.files("zhat.report")
 
     def text(name: str) -> str:
@@ -53,11 +60,26 @@ def fill(template: str, words: dict[str, Any]) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, loader=FunctionLoader(text)
     )
-    environment.globals["style"] = Markup(text("style.css"))  # global, because pages import macros from each other
-    return printable(environment.get_template(template).render(**words))
+    style = text("style.css")
+    environment.globals["style"] = Markup(style if frame == "page.html" else inside(style))  # macros see only globals
+    return printable(environment.get_template(template).render(frame=frame, **words))
 
 
-def _page(records: tuple[Record, ...]) -> dict[str, Any]:
+def inside(style: str) -> str:
+    """The style of a page for one element of a page that is not ours, in the light or dark of its host."""
+    light, dark = (re.sub(r"\s+", " ", block) for block in re.findall(r":root \{(.*?)\}", style, re.S)[:2])
+    own = re.sub(r"(?m)^(\s*)(:root|body) \{", r"\1& {", style)
+    hosts = {
+        light: ('body[data-jp-theme-light="true"]', "body.vscode-light", '[data-theme="light"]', '[theme="light"]'),
+        dark: ('body[data-jp-theme-light="false"]', "body.vscode-dark", '[data-theme="dark"]', '[theme="dark"]'),
+    }
+    told = "".join(f"{', '.join(f'{host} .zhat' for host in each)} {{{colours}}}\n" for colours, each in hosts.items())
+    smaller = "margin: 0; padding: .9rem 1.1rem; font-size: 14px; border-radius: 8px;"
+    return f".zhat {{\n{own}& {{ {smaller} }} h1 {{ font-size: 1.15rem; }} h2 {{ font-size: 1rem; }}\n}}\n{told}"
+
+
+def page_of(records: tuple[Record, ...]) -> dict[str, Any]:
+    """What the page of some scored runs shows."""
     first = records[0]
     prediction, picture, sides = first.prediction, first.picture, first.sides
     assert first.learned is not None and picture is not None  # noqa: PT018
@@ -76,7 +98,7 @@ def _page(records: tuple[Record, ...]) -> dict[str, Any]:
         for j in latents[:SCATTERS]
     ]
     scale = prediction.scale if prediction is not None and prediction.holds != "no" else None
-    ladder = [figures.Rung(r.name, r.raw, r.learned, r.low, r.high, r.chance, r.predicted) for r in rungs]
+    ladder = [figures.rung(r) for r in rungs]
     affine = rungs[-1]
     return {
         "title": first.name,

@@ -240,7 +240,9 @@ class SeedScores(Drawn):
         for rung in self.across:
             if rung.up_to is up_to:
                 return rung
-        raise BadInput(f"there is no score up to {up_to.name}; there are {', '.join(r.up_to.name for r in self.across)}")
+        raise BadInput(
+            f"there is no score up to {up_to.name}; there are {', '.join(r.up_to.name for r in self.across)}"
+        )
 
     @property
     def across(self) -> tuple[Across, ...]:
@@ -258,7 +260,10 @@ class SeedScores(Drawn):
         lines = [head]
         for rung in self.across:
             ends = "" if rung.low is None or rung.high is None else f"[{rung.low:.3f}, {rung.high:.3f}]"
-            cells = [f"{rung.name}{' *' if rung.predicted else ''}", "" if rung.raw_mean is None else f"{rung.raw_mean:.3f}"]
+            cells = [
+                f"{rung.name}{' *' if rung.predicted else ''}",
+                "" if rung.raw_mean is None else f"{rung.raw_mean:.3f}",
+            ]
             cells += [f"{rung.mean:.3f}", "" if rung.spread is None else f"{rung.spread:.3f}", ends]
             cells += ["" if rung.chance is None else f"{rung.chance:.3f}"]
             lines.append((*cells, *([f"{upper[rung.up_to]:.3f}"] if upper else [])))
@@ -268,7 +273,8 @@ class SeedScores(Drawn):
             "  ".join(line[i].ljust(wide[i]) if i == 0 else line[i].rjust(wide[i]) for i in kept).rstrip()
             for line in lines
         ]
-        return "\n".join([*table, *textwrap.wrap(self.legend, 78)])
+        star = " * the class theory predicts." if any(rung.predicted for rung in self.across) else ""
+        return "\n".join([*table, *textwrap.wrap(self.legend + star, 78)])
 
     @property
     def legend(self) -> str:
@@ -283,8 +289,6 @@ class SeedScores(Drawn):
         ]
         if self.supervised:
             said.append("supervised: networks trained on the true latents.")
-        if any(rung.predicted for rung in self.across):
-            said.append("* the class theory predicts.")
         return " ".join(said)
 
     def _lines(self) -> Iterator[dict[str, Any]]:
@@ -302,9 +306,7 @@ def across(records: Sequence[Record]) -> tuple[Across, ...]:
     return over_seeds(learned, [r.raw for r in records if r.raw is not None], records[0].prediction)
 
 
-def over_seeds(
-    learned: Sequence[Profile], raw: Sequence[Profile], prediction: Prediction | None
-) -> tuple[Across, ...]:
+def over_seeds(learned: Sequence[Profile], raw: Sequence[Profile], prediction: Prediction | None) -> tuple[Across, ...]:
     """The scores of some seeds, class by class, tightest first."""
     found = []
     for first in learned[0]:

@@ -25,7 +25,7 @@ class Answer:
         return f"{self.holds:<8}{self.condition}: {self.because}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prediction(Shown):
     """What theory says about a process, an objective and an encoder.
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from zhat import _checks
-from zhat.dgp.process import Process
+from zhat.dgp.process import Process, refuse_no_process
 from zhat.errors import BadInput, Diverged
 from zhat.fresh import Fresh
 from zhat.objectives import Objective
@@ -90,6 +90,8 @@ def train(
     chosen = (seed,) if seeds is None else tuple(seeds)
     if not chosen or len(set(chosen)) != len(chosen):
         raise BadInput(f"`seeds` must be different whole numbers, but {chosen} came.")
+    for each in world if isinstance(world, Sequence) else (world,):
+        refuse_no_process(each)
     worlds = tuple(world) if isinstance(world, Sequence) else (world,) * len(chosen)
     if len(worlds) != len(chosen):
         raise BadInput(f"`world` holds {len(worlds)} processes for {len(chosen)} seeds. Give one, or one for each.")

@@ -238,7 +238,7 @@ def _objective(place: Path, record: Record) -> Objective | None:
     """The objective of one seed with its weights; None where its text is not one that zhat can make again."""
     try:
         found = reading(str(record.settings.get("objective", "")), BUILDERS)
-        judge = found() if isinstance(found, Fresh) else found
+        judge: Objective = found() if isinstance(found, Fresh) else found
     except (BadInput, TypeError):
         return None
     if not callable(judge) or isinstance(judge, type):
