@@ -181,11 +181,33 @@ def test_check_examines_rows_of_latents(tmp_path):
         ((alone, "--series", "--next", pairs), "one or the other"),
         (("--series",), "--next, --series and --report speak of rows"),
         (("nowhere.npz",), "there is no file"),
-        ((str(tmp_path),), "holds no"),
     ):
         refused = zhat("check", *words)
         assert refused.exit_code == 2, refused.output
         assert message in " ".join(refused.output.split())
+
+
+@pytest.mark.slow
+def test_check_of_a_finished_run_names_the_floor_of_its_loss(tmp_path):
+    import zhat as package
+    from zhat.dgp import Orthogonal, Pairs, Sphere, Uniform, VonMisesFisher
+
+    world = Pairs(Uniform(Sphere(3)), VonMisesFisher(10.0), Orthogonal())
+    encoder = package.Fresh(package.encoders.mlp, 3, 3, widths=(16,), onto=Sphere(3))
+    run = package.train(encoder, world, package.objectives.InfoNCE(temperature=0.1), steps=3, batch=64, seeds=[0])
+    folder = run.save(tmp_path / "run") / "seed-0"
+    shown = zhat("check", str(folder), "--report", str(tmp_path / "page.html"))
+    assert shown.exit_code == 0, shown.output
+    for words in ("No encoder has an expected loss below", "nats above the floor", "stretches no direction less than"):
+        assert words in shown.stdout
+    assert "The rows fill a sphere of radius 1 in 3 columns" in shown.stdout
+    assert (tmp_path / "page.html").exists()
+    minimum, injectivity, examined = from_json(zhat("check", str(folder), "--json").stdout)
+    assert minimum.batch == 64
+    assert minimum.measured
+    assert injectivity.smallest > 0
+    assert examined.n == 8192
+    assert zhat("check", str(folder), "--series").exit_code == 2
 
 
 def test_check_judges_a_row_of_a_paper_on_its_own_world():

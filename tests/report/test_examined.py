@@ -27,7 +27,7 @@ def test_the_page_opens_with_the_verdict_and_shows_what_was_fitted(tmp_path):
 
 
 def test_the_page_of_a_run_shows_nats_above_the_floor(tmp_path):
-    minimum = Minimum(2.0, 0.01, 2.005, 2.1, True, 512)
+    minimum = Minimum(2.0, 0.01, 2.005, 2.004, 2.1, True, 512)
     curve = Curve((1, 10, 20), (4.0, 2.5, 2.1))
     page = write_examined(found(), tmp_path / "page.html", minimum=minimum, curve=curve).read_text(encoding="utf-8")
     assert "0.1000 nats above the floor" in page

@@ -133,6 +133,8 @@ def _rows_of(place: Path, next_: Path | None, series: bool) -> tuple[Any, Any]:
     from zhat.files import embeddings
     from zhat.files.arrays import npz_names
 
+    if series and next_ is not None:
+        raise BadInput("--next and --series were both given; the positive of a row is one or the other.")
     names = npz_names(place) if place.suffix == ".npz" else []
     if {"z", "z_next"} <= set(names):
         if next_ is not None or series:
@@ -152,8 +154,6 @@ def _rows_of(place: Path, next_: Path | None, series: bool) -> tuple[Any, Any]:
         source = embeddings(next_)
         found.append(source.block(slice(0, source.rows)))
     if series:
-        if next_ is not None:
-            raise BadInput("--next and --series were both given; the positive of a row is one or the other.")
         found = [found[0][:-1], found[0][1:]]
     arrays = [np.asarray(rows) for rows in found]
     return arrays[0], arrays[1] if len(arrays) > 1 else None
@@ -164,4 +164,67 @@ def _is_run(place: Path) -> bool:
 
 
 def _check_run(place: Path, report: Path | None, seed: int, json: bool) -> None:
-    raise BadInput(f"{place} is a run")
+    """The representation of a run, its loss beside the floor, and whether its encoder is injective."""
+    import torch
+
+    from zhat import dgp, randomness, runs, theory
+    from zhat import report as pages
+    from zhat.fresh import reading
+    from zhat.results import to_json
+    from zhat.training import load
+
+    record = runs.read(place)
+    known = {name: kind for name in dgp.__all__ if isinstance(kind := getattr(dgp, name), type)}
+    known |= {"str": str}
+    settings = {key: str(record.settings.get(key, "")) for key in ("process", "objective")}
+    try:
+        world: Any = reading(settings["process"], known)
+    except BadInput as error:
+        raise BadInput(f"the world of {place} cannot be made again from its settings: {error}") from None
+    kept = (place / "encoder.safetensors").exists()
+    run = load(place) if kept else None
+    objective = run.objectives[0] if run is not None and run.objectives else _objective(settings["objective"])
+    batch = int(_field(str(record.settings.get("budget", record.settings.get("recipe", ""))), "batch") or 0) or None
+    found: list[Any] = []
+    minimum = theory.minimum(
+        world, objective, run.encoder if run else None, batch=batch or 512, curve=record.curve, seed=seed
+    )
+    lines = [record.name, minimum.sentence if not isinstance(minimum, str) else f"No floor of the loss: {minimum}."]
+    found += [] if isinstance(minimum, str) else [minimum]
+    examined = None
+    if run is None:
+        lines.append("The run was kept without weights, so its representation cannot be examined.")
+    else:
+        injective = theory.injectivity(world, run.encoder, seed=seed)
+        with torch.no_grad():
+            views = world.sample(8192, generator=randomness.generator(seed, "examine"))
+            h = torch.stack([run.encoder(dgp.encoder_input(x)) for x in views.x[:2]])
+        examined = theory.examine(h[0], h[1] if len(h) > 1 else None, name="the representation", seed=seed)
+        lines += [injective.sentence, str(examined)]
+        found += [injective, examined]
+    print(to_json(found) if json else printable("\n".join(lines)))
+    if report is not None:
+        if examined is None:
+            raise BadInput(f"{place} was kept without weights, so there is nothing to draw. Leave --report out.")
+        floor = None if isinstance(minimum, str) else minimum
+        complain(f"Page: {pages.write_examined(examined, report, minimum=floor, curve=record.curve)}")
+
+
+def _objective(text: str) -> Any:
+    """The objective that a text names; None where zhat cannot make it."""
+    from zhat.fresh import Fresh, reading
+    from zhat.training.run import BUILDERS
+
+    try:
+        found = reading(text, BUILDERS)
+        return found() if isinstance(found, Fresh) else found
+    except (BadInput, TypeError):
+        return None
+
+
+def _field(text: str, name: str) -> str | None:
+    """A whole number among the arguments of a setting."""
+    import re
+
+    found = re.search(rf"Recipe\((?:steps=)?\d+, (?:{name}=)?(\d+)", text)
+    return found.group(1) if found else None

@@ -230,6 +230,7 @@ class Minimum:
         error: standard error of the floor, from drawn batches.
         latents: loss of the true latents at the scale that theory predicts, on the same batches; None where it
             predicts none.
+        best: the lowest loss of the true latents at that scale or a smaller one.
         loss: of the trained representation on the same batches, or the last losses of the curve; None without either.
         measured: whether `loss` was measured on the same batches.
         batch: rows.
@@ -238,6 +239,7 @@ class Minimum:
     floor: float
     error: float
     latents: float | None
+    best: float | None
     loss: float | None
     measured: bool
     batch: int
@@ -253,7 +255,9 @@ class Minimum:
         floor = f"No encoder has an expected loss below {self.floor:.4f} nats (± {1.96 * self.error:.4f})"
         said = f"{floor} in this world with batches of {self.batch:,} rows"
         if self.latents is not None:
-            said += f"; the true latents have {self.latents:.4f}"
+            said += f"; the true latents have {self.latents:.4f} at the predicted scale"
+        if self.latents is not None and self.best is not None and self.best < self.latents - 1e-3:
+            said += f" and {self.best:.4f} at their best scale"
         if self.loss is None or self.above is None:
             return said + "."
         where = "on the same rows" if self.measured else "at the end of its curve"
