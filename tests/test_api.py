@@ -36,8 +36,9 @@ PUBLIC = {
     "zhat.audit": "audit examine audit_all examine_all gathered audit_models Examined Embeddings embeddings joined "
     "Adapter adapt read_adapter Gate read_gate read_baseline decode",
     "zhat.papers": "names paper",
-    "zhat.theory": "predict check_head diversity compare_models fit_exponent Theorem THEOREMS",
-    "zhat.report": "write render write_comparison write_audit write_decode",
+    "zhat.theory": "predict check_head diversity compare_models fit_exponent examine minimum injectivity Theorem "
+    "THEOREMS",
+    "zhat.report": "write render write_comparison write_audit write_decode write_examined",
     "zhat.testing": "check_space check_distribution check_conditional check_mixing check_process "
     "check_encoder check_objective check_metric",
 }

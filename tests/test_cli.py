@@ -163,6 +163,65 @@ def test_check_of_two_heads_prints_both_maps(tmp_path):
         assert "Give one head (and --labels), two heads, or two heads and the features" in refused.output
 
 
+def test_check_examines_rows_of_latents(tmp_path):
+    import torch
+
+    from zhat.dgp import Sphere, Uniform, VonMisesFisher
+
+    g = torch.Generator().manual_seed(0)
+    z = Uniform(Sphere(3)).sample(3000, generator=g)
+    near = VonMisesFisher(10.0).sample(z, generator=g)
+    np.savez(tmp_path / "pairs.npz", z=z.numpy(), z_next=near.numpy())
+    np.save(tmp_path / "z.npy", z.numpy())
+    np.save(tmp_path / "near.npy", near.numpy())
+    pairs, alone = str(tmp_path / "pairs.npz"), str(tmp_path / "z.npy")
+    shown = zhat("check", pairs, "--report", str(tmp_path / "page.html"))
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout.startswith(
+        "The rows fill a sphere of radius 1 in 3 columns uniformly; z' around z is von Mises-"
+    )
+    assert "holds         uniform marginal" in shown.stdout
+    assert "<svg" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    same = from_json(zhat("check", alone, "--next", str(tmp_path / "near.npy"), "--json").stdout)
+    assert same.families == from_json(zhat("check", pairs, "--json").stdout).families
+    assert not from_json(zhat("check", alone, "--json").stdout).paired
+    assert from_json(zhat("check", alone, "--series", "--json").stdout).n == 2999
+    np.savez(tmp_path / "odd.npz", a=z.numpy(), b=z.numpy())
+    for words, message in (
+        ((str(tmp_path / "odd.npz"),), "must hold the arrays z and z_next, or z alone, but it holds a, b"),
+        ((pairs, "--series"), "holds z and z_next already"),
+        ((alone, "--series", "--next", pairs), "one or the other"),
+        (("--series",), "--next, --series and --report speak of rows"),
+        (("nowhere.npz",), "there is no file"),
+    ):
+        refused = zhat("check", *words)
+        assert refused.exit_code == 2, refused.output
+        assert message in " ".join(refused.output.split())
+
+
+@pytest.mark.slow
+def test_check_of_a_finished_run_names_the_floor_of_its_loss(tmp_path):
+    import zhat as package
+    from zhat.dgp import Orthogonal, Pairs, Sphere, Uniform, VonMisesFisher
+
+    world = Pairs(Uniform(Sphere(3)), VonMisesFisher(10.0), Orthogonal())
+    encoder = package.Fresh(package.encoders.mlp, 3, 3, widths=(16,), onto=Sphere(3))
+    run = package.train(encoder, world, package.objectives.InfoNCE(temperature=0.1), steps=3, batch=64, seeds=[0])
+    folder = run.save(tmp_path / "run") / "seed-0"
+    shown = zhat("check", str(folder), "--report", str(tmp_path / "page.html"))
+    assert shown.exit_code == 0, shown.output
+    for words in ("No encoder has an expected loss below", "nats above the floor", "stretches no direction less than"):
+        assert words in shown.stdout
+    assert "The rows fill a sphere of radius 1 in 3 columns" in shown.stdout
+    assert (tmp_path / "page.html").exists()
+    minimum, injectivity, examined = from_json(zhat("check", str(folder), "--json").stdout)
+    assert minimum.batch == 64
+    assert minimum.measured
+    assert injectivity.smallest > 0
+    assert examined.n == 8192
+    assert zhat("check", str(folder), "--series").exit_code == 2
+
+
 def test_check_judges_a_row_of_a_paper_on_its_own_world():
     shown = zhat("check", "reizinger2024", "--row", "R2.6o")
     assert shown.exit_code == 0, shown.output

@@ -16,13 +16,13 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from zhat.equivalence import Equivalence
 from zhat.errors import BadInput
-from zhat.results import audits, papers, runs, scores, theory
+from zhat.results import audits, examined, papers, runs, scores, theory
 
 Kind = TypeVar("Kind")
 
 _KINDS: dict[str, type] = {
     kind.__name__: kind
-    for room in (scores, theory, runs, papers, audits)
+    for room in (scores, theory, examined, runs, papers, audits)
     for kind in vars(room).values()
     if isinstance(kind, type) and is_dataclass(kind)
 }
