@@ -21,7 +21,7 @@ def rows(n=600, k=5, seed=0):
 
 
 def decoded(h, factors, held_out, **how):
-    return decode_rows(lambda: iter(np.array_split(h, 3)), factors, held_out, **({"shuffles": 99, "repeats": 50} | how))
+    return decode_rows(lambda: iter(np.array_split(h, 3)), factors, held_out, **({"shuffles": 99} | how))
 
 
 def test_a_real_factor_scores_what_least_squares_of_scikit_learn_scores():
@@ -129,8 +129,8 @@ def test_two_unrelated_slow_series_are_not_taken_for_a_finding_when_blocks_are_s
         h, z = lfilter([1], [1, -0.97], random.normal(size=(2, 3200, 3)), axis=1)  # likeness lasts 65 rows
         held_out = torch.from_numpy(np.arange(3200) // 400 % 2 == 1)
         factor = [Factor.real("slow", z[:, 0])]
-        alone += decoded(h, factor, held_out, repeats=2).scores[0].p <= 0.05
-        together += decoded(h, factor, held_out, repeats=2, block=130).scores[0].p <= 0.05
+        alone += decoded(h, factor, held_out).scores[0].p <= 0.05
+        together += decoded(h, factor, held_out, block=130).scores[0].p <= 0.05
     assert alone >= 6  # what a plain shuffle would make of them
     assert together <= 16 * 0.05 + 2.5 * math.sqrt(16 * 0.05)
 
@@ -155,7 +155,7 @@ def test_intervals_hold_the_score_and_shrink_with_rows():
     widths = []
     for n in (200, 5000):
         random, h, held_out = rows(n)
-        score = decoded(h, [Factor.real("z", h[:, 0] + random.normal(size=n))], held_out, repeats=200).scores[0]
+        score = decoded(h, [Factor.real("z", h[:, 0] + random.normal(size=n))], held_out).scores[0]
         assert score.low < score.value < score.high
         widths.append(score.high - score.low)
     assert widths[1] < widths[0] / 3
@@ -164,7 +164,7 @@ def test_intervals_hold_the_score_and_shrink_with_rows():
 @pytest.mark.parametrize("n", [800, 20_000])  # one by one, and in groups
 def test_an_interval_is_as_wide_as_the_binomial_says(n):
     random, h, held_out = rows(n)
-    score = decoded(h, [Factor.categorical("b", random.integers(0, 2, n))], held_out, repeats=400).scores[0]
+    score = decoded(h, [Factor.categorical("b", random.integers(0, 2, n))], held_out).scores[0]
     wanted = 2 * 1.96 * math.sqrt(0.25 / (n / 2))
     assert score.high - score.low == pytest.approx(wanted, rel=0.2)
 

@@ -3,8 +3,10 @@ import math
 import pytest
 import torch
 
+from benchmarks.coverage import coverage
 from zhat.equivalence import AFFINE, IDENTITY
-from zhat.metrics import Recovery, pearson, uncertainty
+from zhat.metrics import Recovery, pearson, spearman, uncertainty
+from zhat.metrics.agreement import ranks
 
 
 def test_the_interval_of_a_correlation_has_the_width_theory_gives():
@@ -29,6 +31,67 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
         score = Recovery(IDENTITY, holdout=0, shuffles=0, seed=seed)(z, h)
         covered += score.low <= 0.8 <= score.high
     assert covered >= 95 - 4 * math.sqrt(100 * 0.95 * 0.05)
+
+
+def test_influences_are_the_derivatives_with_respect_to_weights():
+    z, h = torch.randn(40, 3, dtype=torch.float64), torch.randn(40, 3, dtype=torch.float64)
+    h = h + z
+    rows = torch.cat([torch.ones(40, 1, dtype=torch.float64), pearson.contributions(z, h)], 1)
+
+    def formula(sums):
+        return pearson.formula(sums[:1].expand(3), *sums[1:].chunk(5)).mean()
+
+    found = uncertainty.influences(formula, rows)
+    weights = torch.ones(40, dtype=torch.float64)
+    weights[7] += 1e-6
+    assert float(found[7]) == pytest.approx(
+        40 * float(formula(weights @ rows) - formula(rows.sum(0))) / 1e-6, rel=1e-3, abs=1e-4
+    )
+    assert float(found.mean()) == pytest.approx(0, abs=1e-12)
+
+
+def test_the_interval_of_a_mean_of_normal_numbers_is_students():
+    values = torch.linspace(-1, 1, 9, dtype=torch.float64)  # of smaller kurtosis than normal numbers
+    assert uncertainty.around(0.0, values) == pytest.approx(uncertainty.student(values))
+    wild = torch.cat([values, torch.tensor([30.0], dtype=torch.float64)])
+    low, high = uncertainty.around(float(wild.mean()), wild)
+    assert high - low > 2 * (uncertainty.student(wild)[1] - uncertainty.student(wild)[0])  # one value holds it all
+    assert uncertainty.around(0.5, torch.zeros(5)) == (0.5, 0.5)
+    assert uncertainty.around(0.5, torch.zeros(1)) == (-math.inf, math.inf)
+    huge = uncertainty.around(0.0, 1e200 * values)
+    assert huge == pytest.approx(tuple(1e200 * end for end in uncertainty.student(values)))
+
+
+def test_influences_on_a_rank_correlation_are_those_of_leaving_a_row_out():
+    n = 60
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randn(n, 1, generator=generator, dtype=torch.float64)
+    h = z + torch.randn(n, 1, generator=generator, dtype=torch.float64)
+    found = uncertainty.of_ranks(ranks(z), ranks(h))
+    whole = float(spearman(z, h))
+    left = []
+    for i in range(n):
+        kept = torch.arange(n) != i
+        left.append((n - 1) * (whole - float(spearman(z[kept], h[kept]))))
+    left = torch.tensor(left, dtype=torch.float64)
+    assert float(torch.corrcoef(torch.stack([found, left]))[0, 1]) > 0.99
+    assert float(found.std() / left.std()) == pytest.approx(1, abs=0.1)
+
+
+def test_shares_near_one_have_an_interval():
+    low, high = uncertainty.shares(torch.tensor([30.0, 30.0]), torch.tensor([30.0, 30.0]))
+    assert 0.9 < low < 0.95
+    assert high == 1
+    one = uncertainty.shares(torch.tensor([50.0]), torch.tensor([100.0]))
+    assert one == pytest.approx((0.4038, 0.5962), abs=1e-4)  # Wilson's own
+
+
+@pytest.mark.parametrize("case", ["Gaussian, R2 0.5", "noise", "t, R2 0.5"])
+@pytest.mark.parametrize("name", ["linear R2", "MCC", "rank MCC"])
+def test_intervals_hold_the_true_value_as_often_as_they_say(case, name):
+    repeats = 150
+    held = coverage(name, case, 200, repeats, first=0)["held"]
+    assert abs(held - 0.95) < 0.02 + 3 * math.sqrt(0.95 * 0.05 / repeats)
 
 
 def test_chance_of_an_in_sample_fit_is_the_known_inflation():

@@ -18,7 +18,7 @@ from zhat.equivalence import INVERTIBLE
 from zhat.errors import BadInput, UnknownName
 from zhat.metrics import Alignment
 from zhat.metrics.pairing import order
-from zhat.metrics.uncertainty import student
+from zhat.metrics.uncertainty import around, student
 from zhat.results import Score
 
 PROBE = "R2, nonlinear probe"
@@ -73,7 +73,7 @@ def bending(seen: Seen, found: Alignment) -> tuple[Score, Tensor] | None:
     before = _error(torch.zeros_like(left[0][held]), left[0][held])
     gain = torch.stack([g.mean() for g in (before - after).chunk(_FOLDS)])
     losses = torch.stack([e.mean() for e in after.chunk(_FOLDS)])
-    low, high = student(losses)
+    low, high = around(float(losses.mean()), losses)
     score = Score(
         name=PROBE,
         value=1 - float(after.mean()),

@@ -21,7 +21,7 @@ from zhat.equivalence import AFFINE, Equivalence
 from zhat.errors import BadInput
 from zhat.metrics import ALIGNABLE, Alignment, Moments, Recovery, align
 from zhat.metrics.pairing import unpaired
-from zhat.metrics.uncertainty import deviation, student
+from zhat.metrics.uncertainty import around, deviation
 from zhat.results import Score
 
 
@@ -83,7 +83,7 @@ def _step(
     spread = torch.stack([_spread(m, whole) for m in read])
     # R2 is a ratio: a fold that spreads more than the others loses more as well, and that part says nothing.
     linear = (by_column - loss(whole, found, whole) * (spread - 1)).mean(-1)
-    low, high = student(linear)
+    low, high = around(float(linear.mean()), linear)
     by_chance = torch.stack([loss(r, align(f, up_to), whole).mean() for f, r in chances])
     each = 1 - loss(whole, found, whole)
     if not bool(torch.isfinite(torch.cat([each, losses, by_chance])).all()):

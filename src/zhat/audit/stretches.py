@@ -29,7 +29,8 @@ _READERS = 4  # threads that read ahead of a GPU
 _AHEAD = 8  # blocks that they may be ahead
 _FIELDS = ("mean_z", "mean_h", "zz", "zh", "hh", "rest_z", "rest_h")
 
-A, B = TypeVar("A"), TypeVar("B")
+A = TypeVar("A")
+B = TypeVar("B")
 Packed = tuple[int, tuple[Rows, ...], float, float]
 
 
@@ -265,4 +266,5 @@ def _packed(moments: Moments) -> Packed:
 
 def _unpacked(packed: Packed) -> Moments:
     n, arrays, eps_z, eps_h = packed
-    return Moments(n, *(torch.from_numpy(a) for a in arrays), eps_z=eps_z, eps_h=eps_h)
+    mean_z, mean_h, zz, zh, hh, rest_z, rest_h = (torch.from_numpy(a) for a in arrays)
+    return Moments(n, mean_z, mean_h, zz, zh, hh, rest_z, rest_h, eps_z, eps_h)

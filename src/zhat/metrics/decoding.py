@@ -38,9 +38,9 @@ from torch import Tensor
 from zhat import _checks, randomness
 from zhat.errors import BadInput
 from zhat.metrics.moments import Moments
-from zhat.metrics.pairing import draws, order, orders
+from zhat.metrics.pairing import order, orders
 from zhat.metrics.spectrum import TINY, Spectrum, centred, varies
-from zhat.metrics.uncertainty import interval
+from zhat.metrics.uncertainty import around, influences, shares
 from zhat.results import FactorScore
 
 Blocks = Callable[[], Iterator[Any]]
@@ -48,7 +48,7 @@ Ends = tuple[float, float] | tuple[None, None]
 
 LEAST = 5  # rows of a class on either side of the split
 TESTED = 4096  # held-out rows that are shuffled
-UNITS = 4096  # held-out rows, or groups of them, that are resampled
+UNITS = 4096  # groups of held-out rows, at most, whose influences an interval is made of
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,6 @@ def decode_rows(
     block: int = 1,
     components: int | None = None,
     level: float = 0.05,
-    repeats: int = 400,
     shuffles: int | None = None,
     seed: int = 0,
 ) -> Decoded:
@@ -162,9 +161,8 @@ def decode_rows(
         block: neighbouring rows that are shuffled and resampled together, for rows that depend on their neighbours.
         components: read from that many principal components of the fitted rows; None takes all directions.
         level: the probability of any false positive among all factors.
-        repeats: bootstrap repeats for the 95% intervals.
         shuffles: for the p-values, at least; None takes 999, or more for many factors.
-        seed: of shuffles and bootstrap.
+        seed: of shuffles.
     """
     why = [factor.unscorable(held_out) for factor in factors]
     places = _places(factors)
@@ -177,7 +175,7 @@ def decode_rows(
     rows = _predictions(blocks, kept, linear, fit, held_out)
     chances = _refitted([f for f, _ in kept], linear, fit_mixed, read, read_mixed, len(mixed))
     least = shuffles if shuffles is not None else max(999, 40 * len(kept) - 1)
-    intervals = _intervals(rows, block, repeats, seed)
+    intervals = _intervals(rows, block, seed)
     tests, count = _shuffle_tests(rows, block, least, seed)
     found = {
         row.factor.name: row.score(ends, p, by_shuffle if chance is None else chance)
@@ -469,26 +467,29 @@ def _refitted(
     return out
 
 
-def _intervals(rows: Sequence[_Row], block: int, repeats: int, seed: int) -> list[Ends]:
-    """95% intervals by resampling the held-out rows, or blocks of them, the same ones for every factor."""
+def _intervals(rows: Sequence[_Row], block: int, seed: int) -> list[Ends]:
+    """95% intervals from the influences of the rows read, or of blocks of them; of categories, from their shares."""
     if not rows:
         return []
-    generator = randomness.generator(seed, "bootstrap")
     n = len(rows[0].truth)
-    mixed = torch.arange(n) if block > 1 else order(n, generator)
     size = max(block, -(-n // UNITS))
+    mixed = torch.arange(n) if block > 1 else order(n, randomness.generator(seed, "bootstrap"))
     unit = torch.empty(n, dtype=torch.int64)
     unit[mixed] = torch.arange(n) // size
     units = int(unit.max()) + 1
-    counts = torch.cat(list(draws(units, repeats, generator)))
     out: list[Ends] = []
     for row in rows:
         each = row.contributions()
-        sums = torch.zeros(units, each.shape[1], dtype=torch.float64).index_add_(0, unit, each)
-        values = row.formula(counts @ sums)
-        values = values[torch.isfinite(values)]
-        enough = units > 1 and len(values) >= 0.9 * repeats
-        out.append(interval(values) if enough else (None, None))
+        if units < 2:
+            out.append((None, None))
+        elif row.factor.type == "categorical":
+            count, right = each.sum(0).chunk(2)
+            kept = count > 0
+            out.append(shares(right[kept] / block, count[kept] / block))
+        else:
+            sums = torch.zeros(units, each.shape[1], dtype=torch.float64).index_add_(0, unit, each)
+            low, high = around(float(row.formula(sums.sum(0))), influences(row.formula, sums))
+            out.append((low, min(1.0, high)))
     return out
 
 

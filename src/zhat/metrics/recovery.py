@@ -42,11 +42,11 @@ class Recovery:
         holdout: share of the rows kept from the fit and used for reading; 0 fits and reads on all rows, as several
             papers do.
         shift: forgive a constant offset as well (`AFFINE` always does).
-        repeats: bootstrap repeats for the 95% interval, 0 leaves it out. It covers the agreement that the map as it
-            was fitted would have on endless rows. It does not cover the population value, the agreement of the best
-            map there is, which is higher by what fitting on few rows costs.
+        repeats: 0 leaves the 95% interval out (`zhat.metrics.uncertainty` says how it is found). It covers the
+            agreement that the map as it was fitted would have on endless rows. It does not cover the population value,
+            the agreement of the best map there is, which is higher by what fitting on few rows costs.
         shuffles: shuffled copies for the chance level; 0 leaves it out.
-        seed: of the split, the bootstrap and the shuffles.
+        seed: of the split and the shuffles.
 
     Blind to: maps in `up_to`, and a constant offset if `shift`.
 
@@ -99,10 +99,7 @@ class Recovery:
         score, found = self.of(fit, read), self._align(fit)
         low = high = chance = chance_high = None
         if self.repeats:
-            resampled = uncertainty.bootstrap(
-                self.agree, z_read, found(h_read.double()), repeats=self.repeats, seed=self.seed
-            )
-            low, high = uncertainty.interval(resampled)
+            low, high = uncertainty.agreed(self.agree, z_read, found(h_read.double()))
         if self.shuffles:
             how = {"shuffles": self.shuffles, "seed": self.seed}
             fits = list(rolled(fit, z_fit, h_fit, **how))
@@ -216,7 +213,7 @@ def linear_r2(z: Any, h: Any, *, holdout: float = 0.5, seed: int = 0) -> Score:
         z: latents, `(n, d)`.
         h: representation of the same rows, `(n, k)`.
         holdout: share of rows kept for reading the score; 0 fits and reads on all rows, as several papers do.
-        seed: of split, bootstrap and shuffles.
+        seed: of split and shuffles.
 
     The interval covers the R2 that the fitted map would have on endless rows, not that of the best affine map, which
     few rows do not find. The table in docs/metrics.md says how often.
@@ -245,7 +242,7 @@ def mcc(z: Any, h: Any, *, rank: bool = False, holdout: float = 0.5, seed: int =
         h: representation of the same rows, `(n, k)`.
         rank: use Spearman's rank correlation, which is also blind to monotone bending of single coordinates.
         holdout: share of rows kept for reading; 0 is zimmermann2021's protocol.
-        seed: of split, bootstrap and shuffles.
+        seed: of split and shuffles.
 
     Blind to: reordering, flipping, rescaling and shifting single coordinates.
     Reference: zimmermann2021, Table 2 (Pearson) and Table 3 (Spearman); there matched and read on the same rows.
@@ -279,9 +276,9 @@ def profile(
         classes: which classes; None takes every class with a best map (without `IDENTITY` where d differs from k).
         shift: forgive a constant offset in every class.
         holdout: share of rows kept for reading.
-        repeats: bootstrap repeats.
+        repeats: 0 leaves the intervals out.
         shuffles: shuffled copies for the chance level.
-        seed: of split, bootstrap and shuffles.
+        seed: of split and shuffles.
     """
     z, h = _checks.paired(z, h)
     if classes is None:
