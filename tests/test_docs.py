@@ -44,3 +44,21 @@ def test_a_section_on_one_line_gets_a_heading(as_rst):
 
 def test_examples_are_left_alone(as_rst):
     assert as_rst("    >>> `x` | 2") == "    >>> `x` | 2"
+
+
+def test_a_table_becomes_a_list_of_rows(as_rst):
+    made = as_rst("| `a` | b |\n|---|---|\n| 1 | $x$ |\n")
+    assert made == "\n.. list-table::\n    :header-rows: 1\n\n    * - `a`\n      - b\n    * - 1\n      - :math:`x`\n\n"
+
+
+def test_bold_words_stay_bold(as_rst):
+    assert as_rst("**One** of 2 * 3") == r"**One** of 2 \* 3"
+
+
+def test_every_tutorial_is_listed_and_offers_its_notebook():
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    pages = sorted((DOCS / "tutorials").glob("*.md"))
+    assert len(pages) >= 6
+    for page in pages:
+        assert f"\ntutorials/{page.stem}\n" in index
+        assert f"{{nb-download}}`{page.stem}.ipynb`" in page.read_text(encoding="utf-8")
