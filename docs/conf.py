@@ -36,6 +36,7 @@ nb_execution_in_temp = True
 nb_execution_timeout = 240
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+nb_render_markdown_format = "myst"
 
 templates_path = ["_templates"]
 autodoc_member_order = "bysource"
@@ -57,8 +58,11 @@ html_css_files = ["zhat.css"]
 
 
 BLOCK = re.compile(
-    r"^\$\$(?P<math>.*?)\$\$$|^```\n(?P<code>.*?)^```$|(?P<table>(?:^\|.*\|$\n?)+)|(?P<example>^ *(?:>>>|\.\.\.).*$)",
-    re.S | re.M,
+    r"^\$\$(?P<math>[^$]*)\$\$$"
+    r"|^```\n(?P<code>[^`]*)^```$"
+    r"|(?P<table>(?:^\|.*\|(?:\n|\Z))+)"
+    r"|(?P<example>^ *>>> .*(?:\n.*\S.*)*)",  # to the next empty line
+    re.M,
 )
 INLINE = re.compile(r"`(?P<code>[^`]+)`|(?<![\w$])\$(?P<math>[^$]+)\$(?![\w$])|(?P<bold>\*\*[^*]+\*\*)|(?P<mark>[|*])")
 SECTION = re.compile(rf"^({'|'.join(napoleon_custom_sections)}): (.+(?:\n\S.*)*)", re.M)
