@@ -59,7 +59,7 @@ html_css_files = ["zhat.css"]
 
 BLOCK = re.compile(
     r"^\$\$(?P<math>[^$]*)\$\$$"
-    r"|^```\n(?P<code>[^`]*)^```$"
+    r"|^```\n(?P<code>(?s:.*?))^```$"
     r"|(?P<table>(?:^\|.*\|(?:\n|\Z))+)"
     r"|(?P<example>^ *>>> .*(?:\n.*\S.*)*)",  # to the next empty line
     re.M,

@@ -51,6 +51,10 @@ def test_a_table_becomes_a_list_of_rows(as_rst):
     assert made == "\n.. list-table::\n    :header-rows: 1\n\n    * - `a`\n      - b\n    * - 1\n      - :math:`x`\n\n"
 
 
+def test_a_fence_may_hold_marks(as_rst):
+    assert as_rst("```\na | `b`\n```\n") == "\n.. code-block:: text\n\n    a | `b`\n\n"
+
+
 def test_text_between_two_tables_stays_text(as_rst):
     made = as_rst("| a |\n|---|\n| 1 |\n\nand `b * c`\n\n| d |\n|---|\n| 2 |\n")
     assert made.count(".. list-table::") == 2
