@@ -36,6 +36,7 @@ nb_execution_in_temp = True
 nb_execution_timeout = 240
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+nb_render_markdown_format = "myst"
 
 templates_path = ["_templates"]
 autodoc_member_order = "bysource"
@@ -56,13 +57,19 @@ html_static_path = ["static"]
 html_css_files = ["zhat.css"]
 
 
-BLOCK = re.compile(r"^\$\$(?P<math>.*?)\$\$$|^```\n(?P<code>.*?)^```$|(?P<example>^ *(>>>|\.\.\.).*$)", re.S | re.M)
-INLINE = re.compile(r"`(?P<code>[^`]+)`|(?<![\w$])\$(?P<math>[^$]+)\$(?![\w$])|(?P<mark>[|*])")
+BLOCK = re.compile(
+    r"^\$\$(?P<math>[^$]*)\$\$$"
+    r"|^```\n(?P<code>(?s:.*?))^```$"
+    r"|(?P<table>(?:^\|.*\|(?:\n|\Z))+)"
+    r"|(?P<example>^ *>>> .*(?:\n.*\S.*)*)",  # to the next empty line
+    re.M,
+)
+INLINE = re.compile(r"`(?P<code>[^`]+)`|(?<![\w$])\$(?P<math>[^$]+)\$(?![\w$])|(?P<bold>\*\*[^*]+\*\*)|(?P<mark>[|*])")
 SECTION = re.compile(rf"^({'|'.join(napoleon_custom_sections)}): (.+(?:\n\S.*)*)", re.M)
 
 
 def as_rst(text):
-    """One of our docstrings in reStructuredText: blocks of code and formulas, marks in a line, headings of sections."""
+    """One of our docstrings in reStructuredText: formulas, code and tables, marks in a line, headings of sections."""
     text = SECTION.sub(lambda m: f"{m[1]}:\n" + indent(m[2], "    "), text)
     done, end = [], 0
     for block in BLOCK.finditer(text):
@@ -74,11 +81,23 @@ def as_rst(text):
 def _block(found):
     if found["example"] is not None:
         return found["example"]
+    if found["table"] is not None:
+        return _table(found["table"])
     directive, lines = ("math::", found["math"]) if found["math"] is not None else ("code-block:: text", found["code"])
     return f"\n.. {directive}\n\n{indent(dedent(lines).strip(), '    ')}\n"
 
 
+def _table(text):
+    """A Markdown table, whose second line only separates, as a list-table."""
+    lines = [line.strip("|").split("|") for line in text.splitlines()]
+    rows = [[INLINE.sub(_inline, cell.strip()) for cell in line] for line in (lines[0], *lines[2:])]
+    items = "\n".join("    * - " + "\n      - ".join(row) for row in rows)
+    return f"\n.. list-table::\n    :header-rows: 1\n\n{items}\n\n"
+
+
 def _inline(found):
+    if found["bold"] is not None:
+        return found["bold"]
     if found["mark"] is not None:
         return f"\\{found['mark']}"
     if found["math"] is not None:

@@ -43,4 +43,32 @@ def test_a_section_on_one_line_gets_a_heading(as_rst):
 
 
 def test_examples_are_left_alone(as_rst):
-    assert as_rst("    >>> `x` | 2") == "    >>> `x` | 2"
+    assert as_rst("    >>> `x` | 2\n    a | b\n\nafter $x$") == "    >>> `x` | 2\n    a | b\n\nafter :math:`x`"
+
+
+def test_a_table_becomes_a_list_of_rows(as_rst):
+    made = as_rst("| `a` | b |\n|---|---|\n| 1 | $x$ |\n")
+    assert made == "\n.. list-table::\n    :header-rows: 1\n\n    * - `a`\n      - b\n    * - 1\n      - :math:`x`\n\n"
+
+
+def test_a_fence_may_hold_marks(as_rst):
+    assert as_rst("```\na | `b`\n```\n") == "\n.. code-block:: text\n\n    a | `b`\n\n"
+
+
+def test_text_between_two_tables_stays_text(as_rst):
+    made = as_rst("| a |\n|---|\n| 1 |\n\nand `b * c`\n\n| d |\n|---|\n| 2 |\n")
+    assert made.count(".. list-table::") == 2
+    assert "\n\nand ``b * c``\n\n" in made
+
+
+def test_bold_words_stay_bold(as_rst):
+    assert as_rst("**One** of 2 * 3") == r"**One** of 2 \* 3"
+
+
+def test_every_tutorial_is_listed_and_offers_its_notebook():
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    pages = sorted((DOCS / "tutorials").glob("*.md"))
+    assert len(pages) >= 6
+    for page in pages:
+        assert f"\ntutorials/{page.stem}\n" in index
+        assert f"{{nb-download}}`{page.stem}.ipynb`" in page.read_text(encoding="utf-8")
