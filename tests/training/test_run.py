@@ -234,6 +234,7 @@ def test_one_encoder_is_taken_from_several_by_its_place(run):
     assert isinstance(untrained.encoder, nn.Identity)
 
 
+@pytest.mark.slow
 def test_every_network_of_a_paper_is_read_from_its_text():
     rows = [row for name in papers.names() for part in papers.paper(name).parts for row in part.rows]
     texts = {describe(row.encoder): row.encoder for row in rows}
@@ -246,6 +247,7 @@ def test_every_network_of_a_paper_is_read_from_its_text():
         }
 
 
+@pytest.mark.slow
 def test_objectives_of_papers_that_are_values_are_read_from_their_text():
     rows = [row for name in papers.names() for part in papers.paper(name).parts for row in part.rows]
     read = 0
