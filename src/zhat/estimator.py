@@ -420,7 +420,7 @@ class IdentifiableEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
 def _told(value: Any) -> str:
     """A parameter as text, from which it is read again where that is possible."""
-    return said(value) if isinstance(value, nn.Module) else describe(_plain(value))
+    return said(value) if isinstance(value, nn.Module | Fresh) else describe(_plain(value))
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,5 @@
 import itertools
+import pickle
 
 import pytest
 import torch
@@ -62,6 +63,15 @@ def test_equal_sources_are_equal_processes_that_print_short(name):
     assert hash(first) == hash(second)
     assert len(repr(first)) < 130
     assert first != EVERY["tensors"]() or name == "tensors"
+
+
+@pytest.mark.parametrize("name", ["tensors", "iterable", "batches", "generator"])
+def test_it_pickles(name):
+    world = EVERY[name]()
+    again = pickle.loads(pickle.dumps(world))
+    draw = [w.sample(9, generator=torch.Generator().manual_seed(2)).x for w in (world, again)]
+    assert torch.equal(*draw)
+    assert again == world
 
 
 def test_rows_labels_and_latents_belong_together():

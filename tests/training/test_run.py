@@ -119,6 +119,27 @@ def test_a_network_of_ones_own_is_given_when_it_is_loaded(tmp_path):
         zhat.load(tmp_path, encoder=dict)
 
 
+def test_a_network_that_was_changed_is_not_taken_for_the_one_that_was_made(tmp_path):
+    network = mlp(3, 3, widths=(8,), seed=0)
+    network.append(nn.Tanh())  # the weights fit both
+    trained(network, seeds=(0,)).save(tmp_path / "changed")
+    with pytest.raises(BadInput, match="is Sequential, which zhat cannot make"):
+        zhat.load(tmp_path / "changed")
+
+
+def test_a_builder_that_bears_the_name_of_ours_is_not_taken_for_it(tmp_path):
+    def mlp(m, k):
+        return nn.Linear(m, k)
+
+    mlp.__qualname__ = "mlp"
+    assert said(Fresh(mlp, 3, 3)) == "own Fresh(mlp, 3, 3)"
+    run = trained(Fresh(mlp, 3, 3), InfoNCE(NegativeLp(2)), seeds=(0,))
+    run.save(tmp_path)
+    with pytest.raises(BadInput, match=r"is own Fresh\(mlp, 3, 3\), which zhat cannot make"):
+        zhat.load(tmp_path)
+    assert torch.equal(zhat.load(tmp_path, encoder=Fresh(mlp, 3, 3)).encoder(X), run.encoder(X))
+
+
 def test_a_run_is_never_written_over(run, tmp_path):
     run.save(tmp_path)
     with pytest.raises(BadInput, match="holds a run already, and would be lost"):
@@ -213,6 +234,7 @@ def test_one_encoder_is_taken_from_several_by_its_place(run):
     assert isinstance(untrained.encoder, nn.Identity)
 
 
+@pytest.mark.slow
 def test_every_network_of_a_paper_is_read_from_its_text():
     rows = [row for name in papers.names() for part in papers.paper(name).parts for row in part.rows]
     texts = {describe(row.encoder): row.encoder for row in rows}
@@ -225,6 +247,7 @@ def test_every_network_of_a_paper_is_read_from_its_text():
         }
 
 
+@pytest.mark.slow
 def test_objectives_of_papers_that_are_values_are_read_from_their_text():
     rows = [row for name in papers.names() for part in papers.paper(name).parts for row in part.rows]
     read = 0

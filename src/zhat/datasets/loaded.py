@@ -67,6 +67,7 @@ class Loaded:
         self._collate = default_collate
         self._items: Any = None
         self._kept: list[Tensor] | None = None
+        self._on: dict[torch.device, list[Tensor]] = {}  # what is kept, on every device it was asked for on
         dataset: Any = source.dataset if isinstance(source, DataLoader) else source
         if _by_number(dataset):
             if isinstance(source, DataLoader):
@@ -100,9 +101,9 @@ class Loaded:
         device = generator.device
         chosen = torch.randint(self.size, (_checks.count(n, "n"),), generator=generator, device=device)
         if self._kept is not None:
-            kept = [part.to(device) for part in self._kept]
-            self._kept = kept
-            return self._batch([part[chosen] for part in kept], chosen)
+            if device not in self._on:
+                self._on[device] = [part.to(device) for part in self._kept]
+            return self._batch([part[chosen] for part in self._on[device]], chosen)
         turn = int(torch.randint(2**31, (), generator=generator, device=device))
         places = chosen.tolist()
         some = [self._chosen(self._fetched(places[i : i + FETCHED], turn + i)) for i in range(0, len(places), FETCHED)]
@@ -148,6 +149,9 @@ class Loaded:
         z = next((part for part, name in zip(given, self.parts, strict=True) if name == "z"), None)
         known = None if z is None else z.float().reshape(len(z), -1).expand(len(x), -1, -1)
         return Batch(x=torch.stack(x), z=known, label=chosen if label is None else label.long())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_on": {}}
 
     def __repr__(self) -> str:
         return self._said if self.held_out is None else f"{self._said[:-1]}, held_out={self.held_out!r})"

@@ -87,7 +87,7 @@ class Run(Drawn):
 
     def records(self, name: str = "a run of zhat.train") -> tuple[Record, ...]:
         """The run as plain data, one record for each seed; without scores."""
-        settings = {key: said(value) for key, value in self.settings.items()}
+        settings = {key: said(value) for key, value in self._made_of().items()}
         device = next((p.device for p in self.encoders[0].parameters()), torch.device("cpu"))
         about = dict(self.provenance) or runs.provenance(device)
         return tuple(
@@ -106,10 +106,15 @@ class Run(Drawn):
         if all(curve.watched for curve in self.curves):
             name = self.curves[0].watched_name
             lines.append(f"{name:<10} {_over_seeds([c.watched[-1] for c in self.curves])}")
-        lines += [f"{key:<10} {_short(said(value))}" for key, value in self.settings.items()]
+        lines += [f"{key:<10} {_short(said(value))}" for key, value in self._made_of().items()]
         if len(self.seeds) > 1:
             lines.append("mean ± standard deviation over seeds")
         return "\n".join([*lines, "scores beside their bounds: print(zhat.score(run, world))"])
+
+    def _made_of(self) -> dict[str, Any]:
+        """The settings; a module that was trained is our copy of it, which nobody has changed since."""
+        module = isinstance(self.settings.get("encoder"), nn.Module)
+        return dict(self.settings) | ({"encoder": self.encoders[0]} if module else {})
 
     def __repr__(self) -> str:
         kind = type(self.encoders[0]).__name__
@@ -161,12 +166,33 @@ def load(folder: Path | str, encoder: nn.Module | Callable[[], nn.Module] | None
 
 
 def said(setting: Any) -> str:
-    """A setting as text: a module by the call that made it, or by its type where nothing knows that."""
+    """A setting as text: a module by the call that made it, or by its type where that call makes something else.
+
+    What would not be read back as the same setting, such as a builder of yours that bears the name of one of zhat's,
+    is said to be your own.
+    """
     if isinstance(setting, nn.Module):
-        return describe(setting.made) if isinstance(getattr(setting, "made", None), Fresh) else type(setting).__name__
+        made = getattr(setting, "made", None)
+        return said(made) if isinstance(made, Fresh) and _makes(made, setting) else type(setting).__name__
     if isinstance(setting, tuple | list) and all(each == setting[0] for each in setting):
         return said(setting[0])
-    return setting if isinstance(setting, str) else describe(setting)
+    if isinstance(setting, str):
+        return setting
+    text = describe(setting)
+    if isinstance(setting, Fresh):
+        try:
+            with torch.device("meta"):
+                same = reading(text, BUILDERS) == setting
+        except BadInput:
+            same = False
+        return text if same else f"own {text}"
+    return text
+
+
+def _makes(made: Fresh, network: nn.Module) -> bool:
+    """Whether a call still makes this network: somebody may have added a layer to it since."""
+    with torch.device("meta"):
+        return repr(made()) == repr(network)
 
 
 def filled(network: nn.Module, weights: Mapping[str, Tensor], what: str) -> nn.Module:
