@@ -13,16 +13,17 @@ PUBLIC = {
     "Equivalence equivalence theory score consistency audit decode runs report testing cite",
     "zhat.dgp": "Space Real Sphere Box Product Distribution Uniform Normal Laplace GeneralizedNormal Conditional "
     "Around VonMisesFisher Mixing Mixer Layers InvertibleMLP Linear Orthogonal Embedding BestOf AtMost Process "
-    "reseeded Batch encoder_input Pairs Clusters Sectors Stored Neighbours Copies CropAndColour",
+    "reseeded Batch encoder_input Pairs Clusters Sectors Stored Neighbours Copies CropAndColour "
+    "Correlated Mixture Either Halves Beside Folded",
     "zhat.datasets": "Arrays NextRow SameLabel GivenPairs Augmented Loaded recorded Corpus Windows CentreWords CIFAR10 "
     "Patches KITTIMasks KnownFactors DSprites Shapes3D MPI3D Cars3D SmallNORB COIL20 ImageNetX",
     "zhat.scenes": "Scene StillLife Jug Teapot Periodic Room RoomGrid Sprites SpriteGrid SCENES Mesh traversal "
     "drawn_again",
     "zhat.encoders": "mlp residual_mlp Residual conv resnet18 deconv Posterior output OntoBox OntoSphere OntoProduct "
     "Pair Towers ContextSum GPT",
-    "zhat.objectives": "Objective InfoNCE Dot NegativeLp CrossEntropy InstanceDiscrimination Supervised SlowVAE "
-    "InBatchSoftmax WordSoftmax NegativeSampling NextWord Canonical Candidates AllLabels InBatch Vocabulary Each "
-    "from_arrays from_torch from_sklearn from_huggingface "
+    "zhat.objectives": "Objective InfoNCE Dot NegativeLp LearnedSimilarity CrossEntropy InstanceDiscrimination "
+    "Supervised SlowVAE InBatchSoftmax WordSoftmax NegativeSampling NextWord Canonical Candidates AllLabels InBatch "
+    "Vocabulary Each from_arrays from_torch from_sklearn from_huggingface "
     "from_log_bilinear from_noise_contrastive from_metric_learning from_contrastive",
     "zhat.kernels": "pairwise_logsumexp hidden_layers last_layer can_normalise normalised_layer",
     "zhat.metrics": "Measure Moments ALIGNABLE Alignment align Agreement r2 pearson spearman Recovery Padded "

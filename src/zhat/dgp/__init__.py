@@ -11,6 +11,7 @@ from zhat.dgp.process import Process, reseeded
 from zhat.dgp.sectors import Sectors
 from zhat.dgp.spaces import Box, Product, Real, Space, Sphere
 from zhat.dgp.stored import Copies, Neighbours, Stored
+from zhat.dgp.violating import Beside, Correlated, Either, Folded, Halves, Mixture
 
 __all__ = [
     "Space",
@@ -46,4 +47,10 @@ __all__ = [
     "Neighbours",
     "Copies",
     "CropAndColour",
+    "Correlated",
+    "Mixture",
+    "Either",
+    "Halves",
+    "Beside",
+    "Folded",
 ]

@@ -15,6 +15,7 @@ from zhat.objectives.classification import CrossEntropy, InstanceDiscrimination
 from zhat.objectives.contrastive import Dot, InfoNCE, NegativeLp
 from zhat.objectives.each import Each
 from zhat.objectives.language import NegativeSampling, NextWord, WordSoftmax
+from zhat.objectives.learned import LearnedSimilarity
 from zhat.objectives.objective import Objective
 from zhat.objectives.oracle import Supervised
 from zhat.objectives.variational import SlowVAE
@@ -24,6 +25,7 @@ __all__ = [
     "InfoNCE",
     "Dot",
     "NegativeLp",
+    "LearnedSimilarity",
     "CrossEntropy",
     "InstanceDiscrimination",
     "Supervised",
