@@ -236,9 +236,9 @@ def with_muon_on_two_cores(process: Clusters, published: Published | None) -> Bu
 
 
 PAST_ON_TWO_CORES = (
-    "Budget laptop: the net beside the linear map has three hidden layers of 128 (256 from ten dimensions on), and 1,500 "
-    "steps of 512 rows (3,000 from ten dimensions on and with 10 classes) stand for 10,000 of 4096. Worlds, losses and "
-    "scores are the same."
+    "Budget laptop: the net beside the linear map has three hidden layers of 128 (256 from ten dimensions on), and "
+    "1,500 steps of 512 rows (3,000 from ten dimensions on and with 10 classes) stand for 10,000 of 4096. Worlds, "
+    "losses and scores are the same."
 )
 
 

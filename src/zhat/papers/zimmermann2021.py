@@ -91,9 +91,9 @@ def short(steps: int = 1_500, *, start: float = 6.0, hold: float = 0.5, until: f
     return replace(fast(steps, start=start, hold=hold, until=until), **{**SHORT, **how})
 
 
-def boxed(*, start: float = 7.0, hold: float = 0.5, until: float = 0.75) -> Recipe:
+def boxed(*, start: float = 7.0) -> Recipe:
     """The same for a box, whose axes settle slowly: more steps of fewer pairs at a lower rate of Muon."""
-    return short(5_000, start=start, hold=hold, until=until, batch=256, muon=Muon(0.02))
+    return short(5_000, start=start, batch=256, muon=Muon(0.02))
 
 
 SHORT: dict[str, Any] = {"batch": 512, "lr": 2e-3, "muon": Muon(0.03), "precision": "float32"}
@@ -325,7 +325,7 @@ TABLE_2 = Part(
             INTO_BOX, MODEL_LAPLACE, Published(98.80, 0.02), MCC_BOX,
             # long at 1, because only there the axes settle
             recipe=fast(10_000, start=4.0, hold=0.15, until=0.3, muon=Muon()),
-            brief=boxed(start=4.0, hold=0.15, until=0.3)),
+            brief=short(3_000, start=2.0, hold=0.1, until=0.2)),
         row("T2.6", "Laplace(0.05) | free, Laplace", in_box(NEAR_BOX_LAPLACE),
             UNBOUNDED, MODEL_LAPLACE, Published(98.57, 0.02), MCC_FREE,
             recipe=fast(10_000, start=2.0), brief=short(start=2.0)),
