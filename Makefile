@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help install demo test test-slow check format lint types docs clean
+.PHONY: help install demo test test-slow check format lint types docs package clean
 
 help:
 	@echo "make demo       install, then run zhat demo"
@@ -12,6 +12,7 @@ help:
 	@echo "make test-slow  install, then run the tests that train or start programs many times"
 	@echo "make check      format, lint, types, tests, docs: what a change must pass"
 	@echo "make docs       build the documentation into docs/_build/html"
+	@echo "make package    build sdist and wheel into dist/, and look whether an index would take them"
 
 # The stamp is older than pyproject.toml or constraints.txt exactly when an install is due.
 $(VENV)/installed: pyproject.toml constraints.txt
@@ -48,5 +49,13 @@ docs: $(VENV)/installed-docs
 
 check: format lint types test docs
 
+# In an environment of its own: building needs neither torch nor the tests.
+package:
+	$(PYTHON) -m venv build/packaging
+	build/packaging/bin/python -m pip install --quiet --disable-pip-version-check build twine
+	rm -rf dist
+	build/packaging/bin/python -m build --outdir dist .
+	build/packaging/bin/python -m twine check --strict dist/*
+
 clean:
-	rm -rf $(VENV) docs/_build build *.egg-info src/*.egg-info
+	rm -rf $(VENV) docs/_build build dist *.egg-info src/*.egg-info

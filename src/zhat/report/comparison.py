@@ -236,7 +236,7 @@ def markdown(result: PartResult) -> str:
     lines += [result.summary, ""]
     if result.judgement.decoded:
         lines += [READ_SO, ""]
-    ruled = () if result.judgement.rule else result.judgement.claims
+    ruled = result.judgement.claims if result.judgement.decoded else ()  # others share one rule
     lines += [f"{i}. {one.claim}: it holds if {one.rule}." for i, one in enumerate(ruled, 1)]
     if ruled:
         lines.append("")
