@@ -15,6 +15,7 @@ from zhat.results.audits import (
     Gated,
     LayerAudit,
     Mixture,
+    ModelMatrix,
     letter,
     strength,
 )
@@ -79,6 +80,7 @@ __all__ = [
     "Mixture",
     "AuditMatrix",
     "LayerAudit",
+    "ModelMatrix",
     "FactorScore",
     "DecodeResult",
     "Disentanglement",
