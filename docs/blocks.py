@@ -427,6 +427,23 @@ def power():
     return "\n".join([*rows, "", f"{said} Noise is in standard deviations. Command: `{data['command']}`."])
 
 
+def intervals():
+    """How often printed intervals hold the true value."""
+    data = json.loads((ROOT / "results" / "audit" / "coverage.json").read_text(encoding="utf-8"))
+    found = data["intervals"]
+    sizes, scores = (list(dict.fromkeys(one[key] for one in found)) for key in ("rows", "score"))
+    held = {(one["case"], one["score"], one["rows"]): one["held"] for one in found}
+    rows = [f"| rows | data | {' | '.join(scores)} |", "|---|---" + "|---" * len(scores) + "|"]
+    for n in sizes:
+        for case in dict.fromkeys(one["case"] for one in found):
+            cells = [held.get((case, score, n)) for score in scores]
+            shown = ["" if c is None else f"{c:.1%}" if 0.93 <= c <= 0.97 else f"**{c:.1%}**" for c in cells]
+            rows.append(f"| {n:,} | {case} | {' | '.join(shown)} |")
+    times = " or ".join(str(n) for n in sorted({one["repeats"] for one in found}))
+    said = f"How often a 95% interval held the true value, of {times} draws; outside 93 to 97% in bold."
+    return "\n".join([*rows, "", f"{said} Command: `{data['command']}`."])
+
+
 def recipes(group, seeds="One seed each"):
     data = json.loads((ROOT / "results" / "recipes.json").read_text(encoding="utf-8"))[group]
     names = list(next(iter(data["found"].values())))
@@ -460,6 +477,7 @@ OF_PATCHES = OF_SECTORS[:3]
 
 PAGES = {
     "docs/audit.md": {"real-pairs": real_pairs, "two-models": two_models, "power": power},
+    "docs/metrics.md": {"intervals": intervals},
     "README.md": {"demo": demo, "counted": counted},
     "docs/results.md": {"verdicts": verdicts, "benchmarks": benchmarks},
     "docs/zimmermann2021.md": {

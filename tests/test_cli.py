@@ -1,10 +1,13 @@
 import io
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import CancelledError
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -492,6 +495,52 @@ def test_rows_can_be_spread_over_a_dask_cluster(tmp_path):
         )
     assert shown.exit_code == 0, shown.output
     assert (tmp_path / "zimmermann2021" / "table-2" / "smoke+T2.6" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (ModuleNotFoundError("No module named 'zhat'", name="zhat"), "cannot import zhat. Install the same version"),
+        (CancelledError(), "the Dask scheduler at 127.0.0.1:1 went away"),
+    ],
+    ids=["no zhat", "no scheduler"],
+)
+def test_what_goes_wrong_on_a_cluster_gets_a_sentence(monkeypatch, error, sentence):
+    distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+
+    class Client:
+        def __init__(self, where, timeout):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+        def get_executor(self):
+            return nullcontext(self)
+
+    monkeypatch.setattr(distributed, "Client", Client)
+    with pytest.raises(RunFailed, match=sentence), executor_of("dask://127.0.0.1:1", after="Give it again."):
+        raise error
+
+
+def test_an_audit_in_processes_prints_what_one_process_prints(tmp_path):
+    random = np.random.default_rng(0)
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        for i in range(2):
+            np.save(tmp_path / name / f"{i}.npy", random.normal(size=(60, 3)))
+    words = ("audit", str(tmp_path / "a"), str(tmp_path / "b"), "--json")
+    here, there = (
+        json.loads(CliRunner().invoke(cli.app, [*words, *more]).stdout) for more in ((), ("--executor", "processes:1"))
+    )
+    assert here.pop("provenance") is not None
+    assert there.pop("provenance") is not None
+    assert here == there
+    assert zhat(*words, "--device", "abacus").exit_code == 2
+    assert zhat(*words, "--executor", "many").exit_code == 2
 
 
 def test_a_dask_cluster_that_is_not_there_gets_a_sentence(tmp_path, monkeypatch):

@@ -2,16 +2,18 @@
 
 import importlib.util
 import pickle
+from itertools import permutations
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from zhat.audit import Gate, audit, audit_models
+from zhat.audit import Gate, audit, audit_all_models, audit_models
 from zhat.audit.models import layers
 from zhat.equivalence import AFFINE
 from zhat.errors import BadInput
+from zhat.report import write_audit
 from zhat.results import from_json, to_json
 
 needs_transformers = pytest.mark.skipif(
@@ -51,6 +53,32 @@ def test_models_of_different_depth_are_compared_at_the_same_depth():
     assert passed
     assert line.startswith("gate passed: all 5 layers; asked: affine or tighter, R2 at least 0.95 (the default); not")
     assert "gate failed: 5 of 5 layers" in Gate(max_condition=0.5)(found)[1]
+
+
+def test_several_models_are_compared_in_every_ordered_pair(tmp_path):
+    torch.manual_seed(0)
+    x = torch.randn(300, 6)
+    deep = nn.Sequential(*(nn.Linear(6, 6) for _ in range(5)))
+    models = (network(0), deep, network(1))
+    found = audit_all_models(models, x)
+    assert found.names == ("Sequential (A)", "Sequential (B)", "Sequential (C)")
+    assert [(pair.a[-2], pair.b[-2]) for pair in found.pairs] == [*permutations("ABC", 2)]
+    assert found.pairs[0].layers == (("0", "0"), ("1", "2"), ("2", "4"))
+    assert found.pairs[2].layers == (("0", "0"), ("1", "0"), ("2", "1"), ("3", "2"), ("4", "2"))
+    for i, j in permutations(range(3), 2):
+        alone = audit_models(models[i], models[j], x)
+        pair = found.pairs[[*permutations(range(3), 2)].index((i, j))]
+        for one, other in zip(alone.audits, pair.audits, strict=True):
+            assert one.verdict == other.verdict
+            assert one.score is None or one.score.value == pytest.approx(other.score.value, abs=1e-9)
+    assert from_json(to_json(found)) == found
+    passed, line = Gate(require=AFFINE)(found)
+    assert not passed
+    assert "of 22 layers" in line
+    page = write_audit(found, tmp_path / "models.html").read_text()
+    assert "Sequential (B) → Sequential (A): 1 → 0" in page
+    with pytest.raises(BadInput, match="at least two models"):
+        audit_all_models(models[:1], x)
 
 
 def test_every_layer_is_compared_with_every_layer_at_a_corrected_level():

@@ -1,12 +1,13 @@
 import os
+import pickle
 import signal
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
 
-from zhat.audit import audit, copies, embeddings, rows, stretches
+from zhat.audit import audit, copies, embeddings, joined, rows, stretches
 from zhat.errors import BadInput
 
 N = 1500
@@ -69,8 +70,6 @@ class Backwards:
         self.most = 0
 
     def submit(self, work, one):
-        from concurrent.futures import Future
-
         outer = self
 
         class Late(Future):
@@ -190,3 +189,57 @@ def test_a_gpu_takes_the_same_sums(tmp_path):
         for a, b in zip((here.fit, *here.read), (there.fit, *there.read), strict=True):
             assert torch.allclose(a.zh, b.zh, rtol=1e-12, atol=1e-12 * float(a.zh.abs().max()))
         assert torch.equal(here.source, there.source)
+
+
+class Sent:
+    """An executor that runs each task on what comes out of a pickle, as another process would."""
+
+    def submit(self, work, one):
+        future = Future()
+        future.set_result(pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(one))))))
+        return future
+
+
+def sources(folder):
+    """The same rows in many forms, by name; some of them rounded alike."""
+    values = pair(dtype=np.float16)[0].astype(np.float32)
+    np.save(folder / "plain.npy", values)
+    np.save(folder / "columns.npy", np.asfortranarray(values))
+    np.save(folder / "swapped.npy", values.astype(">f4"))
+    np.savez(folder / "archive.npz", values)
+    np.savetxt(folder / "table.csv", values, delimiter=",", fmt="%.17g")
+    (folder / "mixed").mkdir()
+    for i, kind in enumerate((np.float16, np.float32, float)):
+        np.save(folder / "mixed" / f"{i}.npy", np.array_split(values, 3)[i].astype(kind))
+    found = {name: embeddings(folder / name) for name in ("plain.npy", "columns.npy", "swapped.npy", "archive.npz")}
+    found |= {name: embeddings(folder / name) for name in ("table.csv", "mixed")}
+    order = np.random.default_rng(0).permutation(N)
+    names = np.array([f"row {i}" for i in range(N)])
+    np.save(folder / "shuffled.npy", values[order])
+    by_id = [embeddings(folder / name, ids=i) for name, i in (("plain.npy", names), ("shuffled.npy", names[order]))]
+    some = names[::3]  # joined in this order, near to how they lie
+    few = embeddings(values[::3], ids=some, name="few")
+    return values, found | {"ids": joined(*by_id)[1]}, joined(few, by_id[0])[1], values[::3]
+
+
+def test_every_kind_of_file_travels_to_another_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(stretches, "STRETCH", 100)
+    values, found, few, third = sources(tmp_path)
+    target = embeddings(pair()[1], name="target")
+    monkeypatch.chdir(tmp_path)
+    here = rows.look(embeddings(values, name="values"), target, seed=0)
+    for name, source in found.items():
+        there = rows.look(source, target, seed=0, executor=Sent())
+        assert torch.allclose(there.fit.zh, here.fit.zh, rtol=1e-12), name
+        assert torch.equal(there.source, here.source), name
+        assert there.distinct == here.distinct, name
+    again = rows.look(few, few, seed=0, executor=Sent())
+    assert again.same
+    assert torch.equal(again.source, torch.from_numpy(third).double())
+
+
+def test_a_task_holds_where_rows_lie_and_not_the_rows(tmp_path):
+    np.save(tmp_path / "large.npy", np.zeros((200_000, 8), np.float32))
+    source = embeddings(tmp_path / "large.npy")
+    assert len(pickle.dumps(source.part(1000, 150_000))) < 5000
+    assert source.part(1000, 150_000).first == 1000

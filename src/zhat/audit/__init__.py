@@ -11,7 +11,7 @@ from typing import Any
 from zhat.audit.adapter import Adapter, adapt, read_adapter
 from zhat.audit.gate import Gate, read_baseline, read_gate
 from zhat.audit.matrix import audit_all, examine_all, gathered
-from zhat.audit.models import audit_models
+from zhat.audit.models import audit_all_models, audit_models
 from zhat.audit.verdict import Examined, audit, examine
 from zhat.files import Embeddings, embeddings, joined
 
@@ -22,6 +22,7 @@ __all__ = [
     "examine_all",
     "gathered",
     "audit_models",
+    "audit_all_models",
     "Examined",
     "Embeddings",
     "embeddings",

@@ -11,10 +11,10 @@ from zhat import _checks
 from zhat.equivalence import Equivalence
 from zhat.errors import BadInput, UnknownName
 from zhat.files.reading import read_text, readable
-from zhat.results import AuditMatrix, AuditResult, Condition, Gated, LayerAudit, Score, from_json
+from zhat.results import AuditMatrix, AuditResult, Condition, Gated, LayerAudit, ModelMatrix, Score, from_json
 from zhat.results.audits import WHOLE
 
-Audits = AuditResult | AuditMatrix | LayerAudit
+Audits = AuditResult | AuditMatrix | LayerAudit | ModelMatrix
 
 _CLASSES = tuple(e.value for e in Equivalence if e <= Equivalence.AFFINE)
 _SHOWN = 3  # failures named in one line
@@ -75,7 +75,7 @@ class Gate:
         """What was asked, what came, and whether it passes; of several audits, every one must pass.
 
         Args:
-            result: of `audit`, `audit_all` or `audit_models`.
+            result: of `audit`, `audit_all`, `audit_models` or `audit_all_models`.
         """
         before = _beside(result, self.baseline)
         missing = [name for name in _NAMES if getattr(self, name) is None and not (name == "min" and self.require)]

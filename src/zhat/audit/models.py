@@ -1,4 +1,4 @@
-"""Two models on the same data, layer by layer: their features are extracted once and audited layer against layer.
+"""Models on the same data, layer by layer: the features of each are extracted once and audited layer against layer.
 
 A model is a Hugging Face folder as `zhat.files.read_model` reads it or, from Python, any `nn.Module` that you built
 yourself.
@@ -7,8 +7,9 @@ yourself.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from zhat.audit.verdict import audit
+from zhat.audit.rows import look
+from zhat.audit.verdict import examined, opened
 from zhat.errors import BadInput
 from zhat.files import Embeddings, Rows, embeddings, local_folder, read_model, read_npy, read_tokenizer
 from zhat.files.reading import first_line, readable
-from zhat.results import LayerAudit
+from zhat.results import AuditResult, LayerAudit, ModelMatrix, letter
 from zhat.runs import stamp
 
 BATCH = 32
@@ -44,24 +46,67 @@ def audit_models(a: Any, b: Any, data: Any, *, every: bool = False, seed: int = 
             the number of pairs, because the best of many pairs looks related by chance.
         seed: of the sample and the chance level.
     """
+    return _audited((a, b), data, [(0, 1)], every, seed)[0, 1]
+
+
+def audit_all_models(models: Sequence[Any], data: Any, *, every: bool = False, seed: int = 0) -> ModelMatrix:
+    """Audit every ordered pair of several models on the same data, layer by layer, or each layer with each.
+
+    The features of each model are extracted once, and both directions of a pair of layers come from one pass over them.
+
+    Args:
+        models: two or more of what `audit_models` takes.
+        data: what all are shown.
+        every: compare each layer of one with each layer of the other; levels are divided as in `audit_models`, for each
+            pair of models by itself.
+        seed: of the sample and the chance level.
+    """
+    models = tuple(models)
+    if len(models) < 2:
+        raise BadInput(f"an audit compares at least two models, but {len(models)} came.")
+    ways = list(permutations(range(len(models)), 2))
+    found = _audited(models, data, ways, every, seed)
+    names = (found[i, 1 if i == 0 else 0].a for i in range(len(models)))
+    return ModelMatrix(tuple(names), tuple(found[way] for way in ways), stamp(seed))
+
+
+def _audited(
+    models: Sequence[Any], data: Any, ways: Sequence[tuple[int, int]], every: bool, seed: int
+) -> dict[tuple[int, int], LayerAudit]:
+    """The audits from one model to another, for each of these ways."""
     shown = Path(data).name if isinstance(data, str | Path) else "the data"
-    names = [Path(str(m).removeprefix("hf:")).name if isinstance(m, str | Path) else type(m).__name__ for m in (a, b)]
-    if names[0] == names[1]:
-        names = [f"{names[0]} (A)", f"{names[1]} (B)"]
-    found = [layers(model, data) for model in (a, b)]
-    first, second = (list(each) for each in found)
-    pairs = [(i, j) for i in first for j in second] if every else _at_the_same_depth(first, second)
-    audits = tuple(
-        audit(
-            replace(found[0][i], name=f"{names[0]}, {i}"),
-            replace(found[1][j], name=f"{names[1]}, {j}"),
-            seed=seed,
-            among=len(pairs) if every else 1,
-        )
-        for i, j in pairs
-    )
-    about = {**stamp(seed), "levels divided by": len(pairs)} if every else stamp(seed)
-    return LayerAudit(names[0], names[1], shown, tuple(pairs), audits, about)
+    names = [Path(str(m).removeprefix("hf:")).name if isinstance(m, str | Path) else type(m).__name__ for m in models]
+    names = [name if names.count(name) == 1 else f"{name} ({letter(i)})" for i, name in enumerate(names)]
+    found = [
+        {layer: replace(rows, name=f"{name}, {layer}") for layer, rows in layers(model, data).items()}
+        for name, model in zip(names, models, strict=True)
+    ]
+    beside = {way: _beside([*found[way[0]]], [*found[way[1]]], every) for way in ways}
+    out: dict[tuple[int, int], LayerAudit] = {}
+    for i, j in combinations(range(len(models)), 2):
+        audits: dict[tuple[int, int], dict[tuple[str, str], AuditResult]] = {(i, j): {}, (j, i): {}}
+        there, back = beside.get((i, j), []), beside.get((j, i), [])
+        for one, other in dict.fromkeys([*there, *((a, b) for b, a in back)]):
+            a, b = opened((found[i][one], found[j][other]), None, None)
+            seen = look(a, b, seed=seed)
+            if (one, other) in there:
+                among = len(there) if every else 1
+                audits[i, j][one, other] = examined(seen, a, b, seed, among=among).result
+            if (other, one) in back:
+                among = len(back) if every else 1
+                audits[j, i][other, one] = examined(seen.swapped(), b, a, seed, among=among).result
+        for way in ((i, j), (j, i)):
+            if way in beside:
+                pairs = beside[way]
+                about = {**stamp(seed), "levels divided by": len(pairs)} if every else stamp(seed)
+                results = tuple(audits[way][pair] for pair in pairs)
+                out[way] = LayerAudit(names[way[0]], names[way[1]], shown, tuple(pairs), results, about)
+    return out
+
+
+def _beside(a: list[str], b: list[str], every: bool) -> list[tuple[str, str]]:
+    """Which layers are compared."""
+    return [(one, other) for one in a for other in b] if every else _at_the_same_depth(a, b)
 
 
 def _at_the_same_depth(a: list[str], b: list[str]) -> list[tuple[str, str]]:

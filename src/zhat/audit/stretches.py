@@ -46,6 +46,10 @@ class ByPlace:
     n: int
     pieces: int
 
+    def touched(self, start: int, stop: int) -> int:
+        """Into how many sums these rows go, at most."""
+        return ((stop - 1) * self.pieces // self.n - start * self.pieces // self.n + 1) // 2 + 2
+
     def __call__(self, start: int, keys: Sequence[Rows]) -> Rows:
         """The piece of each row."""
         found: Rows = np.arange(start, start + len(keys[0])) * self.pieces // self.n
@@ -63,6 +67,10 @@ class ByContent:
 
     file: int
     pieces: int
+
+    def touched(self, start: int, stop: int) -> int:
+        """Into how many sums these rows go, at most."""
+        return self.pieces // 2 + 1
 
     def __call__(self, start: int, keys: Sequence[Rows]) -> Rows:
         """The piece of each row."""
@@ -93,7 +101,7 @@ class Stretch:
     def looked_at(self) -> Part:
         """What there is to keep."""
         files = self.files
-        folds: dict[int, Moments] = {}
+        sums = _Sums(self.cut.touched(self.start, self.start + files[0].rows), _dims(files), self.device)
         keys: list[list[Rows]] = [[] for _ in files]
         samples: list[list[Rows]] = [[] for _ in files]
         held_out: list[Rows] = []
@@ -110,11 +118,11 @@ class Stretch:
             z, h = together[0], together[1] if len(files) == 2 else torch.cat(together[1:], 1)
             for i in np.unique(np.where(piece % 2 == 0, -1, piece // 2)).tolist():
                 mine = piece % 2 == 0 if i < 0 else piece == 2 * i + 1
-                rows = slice(None) if mine.all() else torch.from_numpy(np.flatnonzero(mine)).to(z.device)
-                part = Moments.of(z[rows], h[rows])
-                folds[i] = folds[i] + part if i in folds else part
+                places = torch.from_numpy(np.flatnonzero(mine)).to(z.device)
+                part = Moments.of(z, h) if mine.all() else Moments.of(z[places], h[places])
+                sums.add(i, part)
         return Part(
-            {i: _packed(m) for i, m in folds.items()},
+            {i: _packed(m) for i, m in sums.found.items()},
             [np.concatenate(k) for k in keys],
             [np.concatenate(s) for s in samples],
             np.concatenate(held_out),
@@ -197,17 +205,21 @@ def passed(
             rows = tuple(one.part(start, end) if executor is not None or n > length else one for one in files)
             yield Stretch(rows, start, cut, picked[(picked >= start) & (picked < end)] - start, device)
 
+    dims = _dims(files)
+    sums = _Sums(cut.pieces // 2 + 1, dims, "cpu") if n > length else None
     folds: dict[int, Moments] = {}
     keys = [Keys() for _ in files]
     samples: list[list[Rows]] = [[] for _ in files]
     held_out: list[Rows] = []
     same = set(combinations(range(len(files)), 2))
-    dims = files[0].dim, sum(one.dim for one in files[1:])
-    a_fold = 8 * (dims[0] ** 2 + dims[0] * dims[1] + dims[1] ** 2)
-    touched = min(cut.pieces // 2 + 1, 2 + length * cut.pieces // n if isinstance(cut, ByPlace) else cut.pieces)
-    for part in in_order(executor, Stretch.looked_at, stretches(), max(2, int(_HELD / (touched * a_fold)))):
+    a_part = cut.touched(0, min(n, length)) * 8 * (dims[0] ** 2 + dims[0] * dims[1] + dims[1] ** 2)
+    for part in in_order(executor, Stretch.looked_at, stretches(), max(2, int(_HELD / a_part))):
         for i, found in part.folds.items():
-            folds[i] = folds[i] + _unpacked(found) if i in folds else _unpacked(found)
+            if sums is None:
+                folds[i] = _unpacked(found)
+            else:
+                sums.add(i, _unpacked(found))
+                folds[i] = sums.found[i]
         for kept, more in zip(keys, part.keys, strict=True):
             kept.add(more)
         for some, rows in zip(samples, part.samples, strict=True):
@@ -225,6 +237,34 @@ def passed(
         torch.from_numpy(np.concatenate(held_out)),
         same,
     )
+
+
+class _Sums:
+    """Moments of several sets of rows, which lie in arrays of their own.
+
+    Each addition makes matrices that are thrown away. If the sums lay among them, the memory between the sums could not
+    be given back: a pass took twice the memory of its sums.
+    """
+
+    def __init__(self, most: int, dims: tuple[int, int], device: str) -> None:
+        d, k = dims
+        shapes = ((d,), (k,), (d, d), (d, k), (k, k), (d,), (k,))  # in the order of _FIELDS
+        self._lie = [torch.empty(most, *shape, dtype=torch.float64, device=device) for shape in shapes]
+        self.found: dict[int, Moments] = {}
+
+    def add(self, i: int, part: Moments) -> None:
+        """Add moments to those of set i."""
+        place = list(self.found).index(i) if i in self.found else len(self.found)
+        whole = self.found[i] + part if i in self.found else part
+        mean_z, mean_h, zz, zh, hh, rest_z, rest_h = (
+            lie[place].copy_(getattr(whole, name)) for lie, name in zip(self._lie, _FIELDS, strict=True)
+        )
+        self.found[i] = Moments(whole.n, mean_z, mean_h, zz, zh, hh, rest_z, rest_h, whole.eps_z, whole.eps_h)
+
+
+def _dims(files: Sequence[Embeddings]) -> tuple[int, int]:
+    """Columns of the first file, and of the others beside each other."""
+    return files[0].dim, sum(one.dim for one in files[1:])
 
 
 def in_order(executor: Executor | None, work: Callable[[A], B], each: Iterator[A], most: int) -> Iterator[B]:

@@ -29,13 +29,13 @@ def audit(
     ] = None,
     model: Annotated[
         list[Path] | None,
-        typer.Option(help="Instead of inputs, twice: a Hugging Face folder, or hf:ORG/NAME from the local cache."),
+        typer.Option(help="Instead of inputs, twice or more: a Hugging Face folder, or hf:ORG/NAME of its cache."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="What both models are shown: .npy of tokens or images, .txt of texts.")
+        Path | None, typer.Option(help="What the models are shown: .npy of tokens or images, .txt of texts.")
     ] = None,
     every_layer: Annotated[
-        bool, typer.Option("--every-layer", help="Each layer of the first model with each of the second.")
+        bool, typer.Option("--every-layer", help="Each layer of one model with each of another.")
     ] = False,
     key: Annotated[str | None, typer.Option(help="Which array, for files that hold several.")] = None,
     ids: Annotated[
@@ -87,8 +87,8 @@ def audit(
 
     Identical, permuted, rotated, linear, affine, only nonlinearly related, unrelated; or that these rows cannot tell,
     and how many would. Each class is fitted on some rows and read on others, with an interval and a chance level.
-    More than two inputs give a matrix: every one from every other one; a gate then asks all of them. Two models with
-    --data are compared layer by layer.
+    More than two inputs give a matrix: every one from every other one; a gate then asks all of them. Models with
+    --data are compared layer by layer, every one with every other one.
     """
     from zhat import audit as room
 
@@ -97,19 +97,24 @@ def audit(
         if (
             model is None
             or inputs
-            or len(model) != 2
+            or len(model) < 2
             or data is None
             or any((key, ids, recall is not None, metric, adapter, executor, device != "cpu"))
         ):
             raise BadInput(
-                "models are compared with: zhat audit --model A --model B --data FILE; --require, --min, --gate, "
-                "--baseline, --report, --json, --seed may follow, but no inputs, --key, --ids, --recall, --metric, "
-                "--adapter, --executor or --device."
+                "models are compared with: zhat audit --model A --model B [--model C …] --data FILE; --require, --min, "
+                "--gate, --baseline, --report, --json, --seed may follow, but no inputs, --key, --ids, --recall, "
+                "--metric, --adapter, --executor or --device."
             )
         asked = _gate(gate, require, min_, baseline)
         if asked is not None and asked.min_recall is not None:
             raise BadInput("min_recall is asked of embeddings, not of the layers of models.")
-        if not _tell(room.audit_models(model[0], model[1], data, every=every_layer, seed=seed), asked, report, json):
+        found_models: Any
+        if len(model) == 2:
+            found_models = room.audit_models(model[0], model[1], data, every=every_layer, seed=seed)
+        else:
+            found_models = room.audit_all_models(model, data, every=every_layer, seed=seed)
+        if not _tell(found_models, asked, report, json):
             raise typer.Exit(1)
         return
     if len(inputs) < 2:
@@ -195,9 +200,14 @@ _AT_ONCE = 5  # columns of a matrix that fit into 80 characters
 
 
 def _show_audits(result: Any, console: Console) -> None:
-    """A matrix of verdicts, or one line for each layer."""
-    from zhat.results import AuditMatrix, letter
+    """A matrix of verdicts, or one line for each layer of each pair of models."""
+    from zhat.results import AuditMatrix, ModelMatrix, letter
 
+    if isinstance(result, ModelMatrix):
+        for pair in result.pairs:
+            _show_audits(pair, console)
+        console.print(f"[bold]{escape(result.sentence)}[/bold]", highlight=False)
+        return
     console.print(f"[bold]{escape(result.sentence)}[/bold]", highlight=False)
     if isinstance(result, AuditMatrix):
         m = len(result.names)

@@ -58,7 +58,7 @@ def decode(
     ] = "refuse",
     report: Annotated[Path | None, typer.Option(help="Write an HTML page.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
-    seed: Annotated[int, typer.Option(help="Of the split, the shuffles and the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the split and the shuffles.")] = 0,
 ) -> None:
     """Say which known FACTORS of the rows can be read from embeddings H by a linear map.
 

@@ -58,5 +58,5 @@ def _caption(records: Any) -> str:
     seeds = f"mean of {len(records)} seeds" if len(records) > 1 else "one seed"
     return (
         f"R² on {score.n} held-out rows, {seeds}. Interval: lowest to highest end\n"
-        "of the seeds' 95% bootstrap intervals. Chance: shuffled rows. * the class theory\npredicts."
+        "of the seeds' 95% intervals. Chance: shuffled rows. * the class theory\npredicts."
     )

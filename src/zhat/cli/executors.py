@@ -47,6 +47,8 @@ def executor_of(where: str | None, *, after: str = AGAIN, code: Path | None = No
                 "to stand at the top level of the file, under a name; a lambda has none."
             ) from None
     elif kind == "dask" and rest.startswith("//"):
+        from concurrent.futures import CancelledError
+
         try:
             from distributed import Client, KilledWorker
         except ImportError:
@@ -67,6 +69,12 @@ def executor_of(where: str | None, *, after: str = AGAIN, code: Path | None = No
                 f"several workers of {rest[2:]} ended while they did the same piece of work ({error}); the system may "
                 f"have stopped them for want of memory. {after}"
             ) from None
+        except ModuleNotFoundError as error:
+            raise RunFailed(
+                f"a worker of {rest[2:]} cannot import {error.name}. Install the same version of zhat where it runs."
+            ) from None
+        except CancelledError:
+            raise RunFailed(f"the Dask scheduler at {rest[2:]} went away before the work was done. {after}") from None
     else:
         raise BadInput(f"--executor must be processes:N or dask://HOST:PORT, but {where!r} came.")
 

@@ -60,7 +60,7 @@ def decode(
         disentanglement: DCI, MIG and SAP as well; for at least two factors and two columns.
         split: "rows" at random; "pieces" of neighbouring rows, for rows that depend on their neighbours; "auto" looks.
         gaps: what to do about rows with an empty cell in a table: "refuse", or "drop" them from both files.
-        seed: of the split, the shuffles and the bootstrap.
+        seed: of the split and the shuffles.
 
     Raises:
         TooFewRows: where there are fewer than ten rows for each coefficient of a map; it says how many are needed.

@@ -1,7 +1,7 @@
 r"""How well latents and aligned representation agree.
 
 An agreement is a formula in five sums over rows for each latent: of $z$, $\hat z$, $z^2$, $z\hat z$ and $\hat z^2$. The
-sums come from moments for the score itself and from weighted rows for its bootstrap, so one formula serves both. They
+sums come from moments for the score itself and from weighted rows for its interval, so one formula serves both. They
 are taken around the mean of $z$; those of $\hat z$ around its own mean where the measure is blind to an offset, because
 an offset of 1e8 standard deviations leaves no digit of a variance.
 """

@@ -473,7 +473,7 @@ def _intervals(rows: Sequence[_Row], block: int, seed: int) -> list[Ends]:
         return []
     n = len(rows[0].truth)
     size = max(block, -(-n // UNITS))
-    mixed = torch.arange(n) if block > 1 else order(n, randomness.generator(seed, "bootstrap"))
+    mixed = torch.arange(n) if block > 1 else order(n, randomness.generator(seed, "groups"))
     unit = torch.empty(n, dtype=torch.int64)
     unit[mixed] = torch.arange(n) // size
     units = int(unit.max()) + 1

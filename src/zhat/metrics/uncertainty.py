@@ -86,8 +86,8 @@ def influences(formula: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
         formula: takes sums over rows, `(q,)`, the number of rows among them, and gives one number.
         rows: what each row adds to the sums, `(n, q)`.
     """
-    with torch.enable_grad():
-        sums = rows.sum(0).requires_grad_()
+    with torch.inference_mode(False), torch.enable_grad():  # whatever mode the caller is in
+        sums = rows.detach().sum(0).requires_grad_()
         (slope,) = torch.autograd.grad(formula(sums), sums)
     # what is constant has no slope: the root of its spread, 0, has an infinite one
     found: Tensor = len(rows) * (rows @ torch.nan_to_num(slope, nan=0.0, posinf=0.0, neginf=0.0))

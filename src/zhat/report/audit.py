@@ -11,17 +11,17 @@ from markupsafe import Markup
 from zhat._files import write_whole
 from zhat.report import figures
 from zhat.report.html import fill
-from zhat.results import AuditMatrix, AuditResult, LayerAudit, describe, letter
+from zhat.results import AuditMatrix, AuditResult, LayerAudit, ModelMatrix, describe, letter
 
 _PHONE = 352.0  # pixels beside the margins of a phone
 _BARS = 64  # singular values drawn; more would be a wall
 
 
-def write_audit(result: AuditResult | AuditMatrix | LayerAudit, path: Path | str) -> Path:
-    """Write one self-contained HTML page about an audit of two or more matrices of embeddings, or of two models.
+def write_audit(result: AuditResult | AuditMatrix | LayerAudit | ModelMatrix, path: Path | str) -> Path:
+    """Write one self-contained HTML page about an audit of two or more matrices of embeddings, or models.
 
     Args:
-        result: of `zhat.audit.audit`, `audit_all` or `audit_models`.
+        result: of `zhat.audit.audit`, `audit_all`, `audit_models` or `audit_all_models`.
         path: the file; it is replaced as a whole.
     """
     if isinstance(result, AuditResult):
@@ -77,7 +77,7 @@ def rungs_of(result: AuditResult) -> list[figures.Rung]:
     ]
 
 
-def words_of_several(result: AuditMatrix | LayerAudit) -> dict[str, Any]:
+def words_of_several(result: AuditMatrix | LayerAudit | ModelMatrix) -> dict[str, Any]:
     """What the page of several pairs shows."""
     picture = None
     if isinstance(result, AuditMatrix):
@@ -88,7 +88,13 @@ def words_of_several(result: AuditMatrix | LayerAudit) -> dict[str, Any]:
         heads = [f"{a} → {b}" for a, b in permutations(short, 2)]
     else:
         inputs = []
-        heads = [a if a == b else f"{a} → {b}" for a, b in result.layers]
+        pairs = result.pairs if isinstance(result, ModelMatrix) else (result,)
+        of = [f"{pair.a} → {pair.b}: " if isinstance(result, ModelMatrix) else "" for pair in pairs]
+        heads = [
+            f"{which}{a if a == b else f'{a} → {b}'}"
+            for which, pair in zip(of, pairs, strict=True)
+            for a, b in pair.layers
+        ]
     return {
         "result": result,
         "picture": picture,

@@ -88,7 +88,7 @@ def _scores(
 
 def _read(score: Score) -> str:
     rows = f"{score.n:,} held-out rows" if score.held_out else f"{score.n:,} rows, in sample"
-    return f"{score.name} on {rows}. Interval: 95% bootstrap interval over rows."
+    return f"{score.name} on {rows}. Interval: 95% interval over rows."
 
 
 @html.register

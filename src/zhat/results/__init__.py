@@ -15,6 +15,7 @@ from zhat.results.audits import (
     Gated,
     LayerAudit,
     Mixture,
+    ModelMatrix,
     letter,
     strength,
 )
@@ -105,6 +106,7 @@ __all__ = [
     "Mixture",
     "AuditMatrix",
     "LayerAudit",
+    "ModelMatrix",
     "FactorScore",
     "DecodeResult",
     "Disentanglement",

@@ -344,6 +344,44 @@ class LayerAudit(Drawn):
 
 
 @dataclass(frozen=True)
+class ModelMatrix:
+    """Several models on the same data, layer by layer: every ordered pair of them.
+
+    Attributes:
+        names: of the models.
+        pairs: from the first model to each other one, then from the second, and so on.
+        provenance: versions, date, seed.
+        gate: what a gate asked and what came; None where there was none.
+    """
+
+    names: tuple[str, ...]
+    pairs: tuple[LayerAudit, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    gate: Gated | None = None
+
+    def __post_init__(self) -> None:
+        m = len(self.names)
+        if m < 2 or len(self.pairs) != m * (m - 1) or any(not one.audits for one in self.pairs):
+            raise BadInput(
+                f"{m} models have {m * (m - 1)} ordered pairs, each with a layer at least, but {len(self.pairs)} came."
+            )
+
+    @property
+    def audits(self) -> tuple[AuditResult, ...]:
+        """Those of all layers of all pairs, pair by pair."""
+        return tuple(audit for pair in self.pairs for audit in pair.audits)
+
+    @property
+    def sentence(self) -> str:
+        """How many layers have which verdict."""
+        found = [audit.verdict for audit in self.audits]
+        return f"{len(found)} comparisons of layers in {len(self.pairs)} ordered pairs of models: {_counted(found)}."
+
+    def __str__(self) -> str:
+        return "\n".join([self.sentence, *(pair.sentence for pair in self.pairs)])
+
+
+@dataclass(frozen=True)
 class FactorScore:
     """How well one known factor can be read from a representation by a linear map.
 
@@ -352,7 +390,7 @@ class FactorScore:
         type: "real", "circular" or "categorical".
         measure: "R2" (of (cos, sin) for a circular factor), or "balanced accuracy".
         value: on held-out rows; None where there can be no score.
-        low: lower end of the 95% bootstrap interval over the rows read.
+        low: lower end of the 95% interval over the rows read.
         high: upper end of that interval.
         chance: mean score of shuffled rows.
         p: share of shuffles that score at least as much, the unshuffled rows counted among them.

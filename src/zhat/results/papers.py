@@ -73,7 +73,7 @@ class Measured:
         published: the paper's number, if it prints one here.
         values: the score of each seed by the paper's own protocol.
         held_out: the same score of each seed, read on rows the fit has not seen.
-        low: lowest end of the seeds' 95% bootstrap intervals of the held-out scores.
+        low: lowest end of the seeds' 95% intervals of the held-out scores.
         high: highest end of them.
         chance: mean over seeds of what shuffled rows score, where that was read.
         verdict: "reproduced", "exceeded" or "missed", with a bar "shown" or "not shown"; empty where there is nothing

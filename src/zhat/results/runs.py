@@ -283,7 +283,7 @@ class SeedScores(Drawn):
         several = len(self.seeds) > 1
         said = [
             f"{first.name} on {first.n:,} held-out rows{f', mean of {len(self.seeds)} seeds' if several else ''}.",
-            f"Interval: {'lowest to highest end of the seeds’ ' if several else ''}95% bootstrap interval"
+            f"Interval: {'lowest to highest end of the seeds’ ' if several else ''}95% interval"
             f"{'s' if several else ''} over rows.",
             "raw x: the observations themselves. chance: shuffled rows.",
         ]

@@ -25,7 +25,7 @@ class Score(Drawn):
         value: the score itself; the mean of `per_latent`.
         up_to: the class of maps the score is blind to.
         shift: whether a constant offset is forgiven as well.
-        low: lower end of the 95% bootstrap interval over rows, if one was asked for.
+        low: lower end of the 95% interval over rows, if one was asked for.
         high: upper end of that interval.
         chance: mean score when the rows of the representation are shuffled, if asked for.
         chance_high: the 95% quantile of those scores.
