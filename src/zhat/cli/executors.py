@@ -9,7 +9,6 @@ from typing import Any
 
 from zhat.errors import BadInput, MissingExtra, RunFailed
 
-
 AGAIN = "What is finished is kept: give the same command again, with fewer processes."
 
 

@@ -9,8 +9,8 @@ import typer
 
 from zhat.cli.completing import A_DEVICE
 from zhat.cli.door import Console, app, complain, door
-from zhat.cli.reproduce import holding, lies_in
 from zhat.cli.executors import executor_of
+from zhat.cli.reproduce import holding, lies_in
 from zhat.errors import BadInput, NothingFinished
 
 
