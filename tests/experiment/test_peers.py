@@ -331,7 +331,7 @@ def test_finished_models_are_not_trained_again(tmp_path):
     assert partly.judgement.claim == "not all rows are finished"
     record = runs.read(next(runs.scan(tmp_path / "runs")))
     assert (record.seed, record.learned) == (0, None)
-    with pytest.raises(BadInput, match="its peers or read factor by factor, so it has no page of its own"):
+    with pytest.raises(BadInput, match="no page of its own: it was kept by Run.save, or is compared with its peers"):
         render(record)
 
 

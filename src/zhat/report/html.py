@@ -38,8 +38,9 @@ def render(records: Record | Sequence[Record]) -> str:
         raise BadInput("a report needs at least one finished run.")
     if any(r.learned is None or r.picture is None for r in records):
         raise BadInput(
-            f"{records[0].name!r} is compared with its peers or read factor by factor, so it has no page of its own. "
-            "Give the results.json of zhat reproduce."
+            f"{records[0].name!r} holds no score for each class of maps, so it has no page of its own: it was kept by "
+            "Run.save, or is compared with its peers, or is read factor by factor. Score what Run.save kept with "
+            "zhat.score(zhat.load(folder), world); of a paper's part, give the results.json of zhat reproduce."
         )
     return fill("run.html", page_of(records))
 
