@@ -142,8 +142,9 @@ def injective_mixing(setting: Setting) -> Answer:
 def predicted_radius(setting: Setting) -> float | None:
     r"""The radius $\sqrt{\tau\kappa}$ on which the optimal representation lies."""
     conditional = getattr(setting.process, "conditional", None)
-    matched = isinstance(conditional, VonMisesFisher) and isinstance(setting.objective, InfoNCE)
-    if matched and not setting.trained_scale:
+    if setting.trained_scale:
+        return None
+    if isinstance(conditional, VonMisesFisher) and isinstance(setting.objective, InfoNCE):
         return math.sqrt(setting.objective.temperature * conditional.concentration)
     return None
 
