@@ -56,13 +56,13 @@ def test_no_similarity_that_is_largest_to_itself_falls_below_the_floor_with_a_se
     objective = InfoNCE(NegativeLp(p), include_self_pair=True)
     law = Laplace(Box(2), 0.1) if p == 1 else Normal(Box(2), 0.1)
     world = Pairs(Uniform(Box(2)), Around(law), Orthogonal())
-    found = minimum(world, objective, batch=250, batches=2)
-    loose = minimum(world, InfoNCE(NegativeLp(p), include_self_pair=False), batch=250, batches=2)
+    found = minimum(world, objective, batch=120, batches=1)
+    loose = minimum(world, InfoNCE(NegativeLp(p), include_self_pair=False), batch=120, batches=1)
     assert loose.floor < found.floor <= found.best + 1e-6
-    for seed in range(3):
+    for seed in range(2):
         for width in (1.0, 10.0):
             encoder = nn.Sequential(mlp(2, 3, widths=(16,), seed=seed), Scaled(width))
-            assert minimum(world, objective, encoder, batch=250, batches=2).loss > found.floor
+            assert minimum(world, objective, encoder, batch=120, batches=1).loss > found.floor
 
 
 class Scaled(nn.Module):

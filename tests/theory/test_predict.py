@@ -23,7 +23,7 @@ from zhat.dgp import (
 from zhat.encoders import mlp
 from zhat.equivalence import AFFINE, LINEAR, ORTHOGONAL, SCALED_PERMUTATION, SIMILARITY
 from zhat.fresh import Fresh
-from zhat.objectives import CrossEntropy, Each, InBatchSoftmax, InfoNCE, NegativeLp, Supervised
+from zhat.objectives import CrossEntropy, Each, InBatchSoftmax, InfoNCE, LearnedSimilarity, NegativeLp, Supervised
 
 SPHERE = Pairs(Uniform(Sphere(4)), VonMisesFisher(20.0), InvertibleMLP())
 BOX = Pairs(Uniform(Box(4)), Around(Laplace(Box(4), scale=0.05)), InvertibleMLP())
@@ -43,6 +43,17 @@ def test_matched_spheres_are_identified_up_to_rotation():
     assert prediction.up_to is ORTHOGONAL
     assert prediction.scale == pytest.approx(1)
     assert prediction.shift is False
+
+
+def test_a_trained_temperature_asks_for_no_radius_and_no_width():
+    wrong = onto(Sphere(4, radius=3.0))
+    assert theory.predict(SPHERE, InfoNCE(temperature=0.5), wrong).holds == "no"
+    trained = theory.predict(SPHERE, LearnedSimilarity(InfoNCE(temperature=0.5)), wrong)
+    assert (trained.holds, trained.up_to, trained.scale) == ("yes", ORTHOGONAL, None)
+    assert "the temperature is trained" in str(trained)
+    boxed = theory.predict(BOX, LearnedSimilarity(InfoNCE(NegativeLp(1)), 4), onto(Box(4)))
+    assert (boxed.holds, boxed.up_to) == ("yes", SCALED_PERMUTATION)
+    assert theory.predict(BOX, LearnedSimilarity(InfoNCE(NegativeLp(2))), onto(Box(4))).holds == "no"
 
 
 def test_the_predicted_radius_is_the_root_of_temperature_times_concentration():

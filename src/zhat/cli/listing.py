@@ -25,6 +25,7 @@ KINDS = {  # a kind is what a room exports from some of its modules; all of them
     "marginals": ("zhat.dgp", ("marginals",)),
     "conditionals": ("zhat.dgp", ("conditionals",)),
     "mixings": ("zhat.dgp", ("mixing",)),
+    "violations": ("zhat.dgp", ("violating",)),
     "processes": ("zhat.dgp", ("pairs", "clusters", "sectors", "stored", "augmenting")),
     "datasets": ("zhat.datasets", ()),
     "scenes": ("zhat.scenes", ("objects", "periodic", "room", "room_grid", "sprites", "sprite_grid")),

@@ -58,7 +58,8 @@ class Correlated:
     def _factor(self) -> Tensor:
         d = self.space.dim
         covariance = self.correlation + (1 - self.correlation) * torch.eye(d, dtype=torch.float64)
-        return torch.linalg.cholesky(covariance)
+        factor: Tensor = torch.linalg.cholesky(covariance)
+        return factor
 
     def _stds(self) -> Tensor:
         each = self.std if isinstance(self.std, tuple) else (self.std,) * self.space.dim
@@ -69,7 +70,8 @@ class Correlated:
         x = torch.randn(n, self.space.dim, generator=generator, device=generator.device)
         x = x @ self._factor().T.to(x)
         if isinstance(self.space, Box):
-            return self.space.low + (self.space.high - self.space.low) * torch.special.ndtr(x)
+            share: Tensor = torch.special.ndtr(x)
+            return self.space.low + (self.space.high - self.space.low) * share
         return x * self._stds().to(x)
 
     def log_prob(self, z: Tensor) -> Tensor:
@@ -107,7 +109,7 @@ class Mixture:
 
     def __post_init__(self) -> None:
         _check_weights(self.parts, self.weights, "Mixture")
-        if len({part.space for part in self.parts}) != 1:  # type: ignore[type-var] # spaces are values
+        if len({part.space for part in self.parts}) != 1:
             raise BadInput(f"the parts of a Mixture live on one space, but {[p.space for p in self.parts]} came.")
 
     @property

@@ -29,11 +29,19 @@ from zhat.results import Answer
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What a theorem is asked about. `encoder` is None where it is not known yet."""
+    """What a theorem is asked about.
+
+    Attributes:
+        process: the world.
+        objective: the loss.
+        encoder: None where it is not known yet.
+        trained_scale: whether the loss trains a factor of the representation, so that no radius or width is asked for.
+    """
 
     process: Any
     objective: Any
     encoder: nn.Module | None = None
+    trained_scale: bool = False
 
     @property
     def space(self) -> Space | None:
@@ -134,6 +142,8 @@ def injective_mixing(setting: Setting) -> Answer:
 def predicted_radius(setting: Setting) -> float | None:
     r"""The radius $\sqrt{\tau\kappa}$ on which the optimal representation lies."""
     conditional = getattr(setting.process, "conditional", None)
+    if setting.trained_scale:
+        return None
     if isinstance(conditional, VonMisesFisher) and isinstance(setting.objective, InfoNCE):
         return math.sqrt(setting.objective.temperature * conditional.concentration)
     return None
@@ -145,6 +155,7 @@ def predicted_stretch(setting: Setting) -> float | None:
     similarity = getattr(setting.objective, "similarity", None)
     if (
         isinstance(conditional, Around)
+        and not setting.trained_scale
         and isinstance(similarity, NegativeLp)
         and conditional.family.power == similarity.p
     ):
@@ -164,8 +175,8 @@ def output_on_matching_sphere(setting: Setting) -> Answer:
         return output_elsewhere(name, last, "a sphere")
     if setting.space is not None and last.space.dim != setting.space.dim:
         return _no(name, f"it ends in {last.space.dim} dimensions for {setting.space.dim} latents")
-    if last.learnable:
-        return _yes(name, "the radius is trained")
+    if last.learnable or setting.trained_scale:
+        return _yes(name, f"the {'radius' if last.learnable else 'temperature'} is trained")
     if radius is None:
         return _unknown(name, "the right radius follows from the conditional, which is not von Mises-Fisher")
     fits = math.isclose(last.space.radius, radius, rel_tol=1e-6)
@@ -190,8 +201,8 @@ def output_in_matching_box(setting: Setting) -> Answer:
             got, wanted = last.space.high - last.space.low, stretch * (space.high - space.low)
             answer = _yes if math.isclose(got, wanted, rel_tol=1e-6) else _no
             return answer(name, f"its width is {got:.4g}; theory requires {wanted:.4g}")
-    if last.learnable:
-        return _yes(name, "the bounds are trained")
+    if last.learnable or setting.trained_scale:
+        return _yes(name, f"the {'bounds are' if last.learnable else 'temperature is'} trained")
     return _unknown(name, "the right width follows from the conditional, which does not match the loss")
 
 

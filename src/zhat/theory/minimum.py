@@ -120,14 +120,15 @@ def _candidates(objective: InfoNCE, z: Tensor) -> tuple[Tensor, Tensor, Tensor, 
 def _weights(process: Pairs, objective: InfoNCE, query: Tensor, candidates: Tensor) -> Tensor:
     """log p(candidate | query) / p(candidate) up to a constant for each query, `(queries, candidates)`."""
     law = process.conditional
+    energy: Tensor
+    own: Tensor | None = None  # minus the logarithm of the normaliser around each candidate, where it differs
     if isinstance(law, VonMisesFisher):
         radius = query.norm(dim=-1, keepdim=True)
         energy = law.concentration * (query / radius) @ (candidates / candidates.norm(dim=-1, keepdim=True)).T
-        own = None  # the normaliser is the same everywhere
     elif isinstance(law, Around) and isinstance(law.family.space, Box | Real):
         p, width = law.family.power, law.family.width
         energy = -torch.cdist(query / width, candidates / width, p=p).pow(p)
-        own = law.log_prob(candidates, candidates)  # minus the logarithm of the normaliser around each
+        own = law.log_prob(candidates, candidates)
     else:
         pairs = [(c, asked.expand_as(candidates)) for asked, c in ((q, candidates) for q in query)]
         if objective.against_positive:
@@ -189,7 +190,7 @@ def _with_self_pair(near: Tensor, others: Tensor) -> Tensor:
     def closure() -> Any:
         descent.zero_grad()
         value = loss().mean()
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         return value
 
     descent.step(closure)

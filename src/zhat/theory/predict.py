@@ -10,6 +10,7 @@ from torch import nn
 from zhat import randomness
 from zhat.equivalence import ORTHOGONAL, SIMILARITY
 from zhat.fresh import Fresh
+from zhat.objectives import LearnedSimilarity
 from zhat.results import Answer, Prediction
 from zhat.theory.conditions import Setting
 from zhat.theory.theorems import THEOREMS, Theorem
@@ -39,7 +40,8 @@ def predict(process: Any, objective: Any, encoder: nn.Module | Callable[[], nn.M
         objective = randomness.build(objective, 0, "predict")
     if encoder is not None and not isinstance(encoder, nn.Module):
         encoder = randomness.build(encoder, 0, "predict")
-    setting = Setting(process, objective, encoder)
+    trained_scale = isinstance(objective, LearnedSimilarity)
+    setting = Setting(process, objective.base if trained_scale else objective, encoder, trained_scale)
     for theorem in THEOREMS:
         if theorem.speaks_of(setting):
             scale = theorem.scale(setting)
