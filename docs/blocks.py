@@ -514,6 +514,16 @@ PAGES = {
         "twenty": lambda: recipes("twenty"),
     },
     "docs/files.md": {"fuzz": fuzz},
+    "docs/runs.md": {
+        f"{key}-{part}": lambda key=key, part=part: on_two_cores(part, key)
+        for key, part in (
+            ("zimmermann2021", "table-2"),
+            ("zimmermann2021", "table-1"),
+            ("reizinger2024", "table-3"),
+            ("reizinger2024", "table-3p"),
+            ("reizinger2024", "table-2p"),
+        )
+    },
     "docs/learner.md": {"turned": lambda: recipes("turned")},
     "docs/roeder2020.md": {
         "figure-2": lambda: swept("figure-2", "roeder2020", OF_SECTORS),

@@ -83,6 +83,8 @@ def _laptop(process: Clusters, recipe: Recipe, bar: Bar | None, rows: int, plain
     else:
         small, steps = linear_first(process, recipe.steps)
         recipe = replace(recipe, steps=steps, muon=Muon(0.03))
+    if process.labels > 10_000 and not process.by_class:  # a step costs as much as there are labels
+        recipe = replace(recipe, steps=recipe.steps // 2, batch=recipe.batch // 2)
     said = (PLAIN if plain else LINEAR_FIRST,)
     return Budget("laptop", recipe, seeds=2, batches=1, rows=rows, bar=bar, encoder=small, about=said)
 
