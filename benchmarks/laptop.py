@@ -53,7 +53,7 @@ def main():
             mean, bar = sum(scores) / len(scores), budget.bar
             verdict = "" if bar is None else "shown" if bar.met(mean) else "not shown"
             told = ", ".join(f"{score:.1f}" for score in scores)
-            print(f"{row.name:8} {told:14} {bar or '':6} {verdict:10} {spent:5.0f} CPU s", flush=True)
+            print(f"{row.name:8} {told:14} {bar or ''!s:6} {verdict:10} {spent:5.0f} CPU s", flush=True)
             if asked.out:
                 kept = json.loads(OUT.read_text(encoding="utf-8")) if OUT.exists() else {}
                 kept.setdefault(asked.paper, {})[row.name] = {

@@ -77,6 +77,17 @@ def compared(part, budget="fast", key="zimmermann2021", readings=()):
     return "\n".join([*rows, "", f"{result.summary} {how(result, budget)}"])
 
 
+def on_two_cores(part, key):
+    """A table at budget laptop: what every row shows, by its bar."""
+    result = result_of(key, part, "laptop")
+    rows = ["| row | setting | published | bar | ours | verdict |", "|---|---|---|---|---|---|"]
+    for row in result.rows:
+        setting = row.title.replace("|", r"\|")
+        printed, ours = row.learned.published or "", row.learned
+        rows.append(f"| {row.name} | {setting} | {printed} | {ours.bar} | {ours} | {ours.verdict} |")
+    return "\n".join([*rows, "", f"{result.summary} {how(result, 'laptop')}"])
+
+
 def also(found):
     return f"{found.mean:.2f} ({found.published.mean:.2f}, {found.verdict})" if found is not None else ""
 

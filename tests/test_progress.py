@@ -3,8 +3,7 @@ import io
 from rich.console import Console
 
 from tests.report.test_comparison import BARRED, SWEEP, TABLE
-from zhat import Progress
-from zhat import progress
+from zhat import Progress, progress
 from zhat.progress import Growing, clock, compared, spoken
 
 

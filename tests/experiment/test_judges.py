@@ -48,7 +48,7 @@ def test_a_budget_with_a_bar_is_judged_by_it_and_by_no_published_number(tmp_path
     short = ROW.budget("short")
     numbers = {"published": Published(99.9, 0.0), "identity": Published(99.9, 0.0), "supervised": "ref"}
     rows = tuple(
-        replace(ROW, name=f"T9.{i}", budgets=(replace(short, bar=bar, about="A short way."),), **numbers)
+        replace(ROW, name=f"T9.{i}", budgets=(replace(short, bar=bar, about=("A short way.",)),), **numbers)
         for i, bar in enumerate((Bar(-1000.0), Bar(99.9)))
     )
     table = Part(

@@ -75,6 +75,7 @@ def reproduce(
 
     from zhat import _checks, experiment, papers
     from zhat.experiment.forecast import Forecast
+    from zhat.experiment.running import missing
     from zhat.progress import Growing, clock, compared
     from zhat.report import write_comparison
 
@@ -104,12 +105,18 @@ def reproduce(
         needed = part.needed(chosen)
         name = budget or part.budget_on(where)
         try:
-            steps = {r.name: _steps(r.budget(name), seeds) for r in needed}
+            budgets = {r.name: r.budget(name) for r in needed}
         except UnknownName as unknown:
             empty.append(unknown)
             continue
         if not resume:
             experiment.forget(part, needed, name, out / "runs")
+        home = out / "runs" / part.paper / part.name
+        steps = {
+            r.name: _steps(how, seeds)
+            for r, how in zip(needed, budgets.values(), strict=True)
+            if missing(r, how, range(how.seeds if seeds is None else seeds), home)
+        }
         if train and models is None:
             _foretell(part, chosen, name, seeds, out / "runs", forecast, console)
         asked = (

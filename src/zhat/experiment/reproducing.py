@@ -238,7 +238,7 @@ def _assembled(
             if (row.same_as or row.name) in finished
         },
         provenance=about,
-        notes=(*dict.fromkeys(row.budget(budget).about for row in ready if row.budget(budget).about), *kept),
+        notes=(*dict.fromkeys(said for row in ready for said in row.budget(budget).about), *kept),
     )
 
 
@@ -275,7 +275,7 @@ def _row_result(part: Part, row: Row, finished: Records, budget: Budget) -> RowR
         readings[HELD_OUT_LOSS] = Measured(None, losses, losses, digits=4)
     return RowResult(
         name=row.name,
-        title=row.title,
+        title=row.under(budget).title,
         failure=row.failure,
         prediction=records[0].prediction,
         learned=_learned(row, records, budget.bar, judged=judged),

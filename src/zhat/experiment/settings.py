@@ -35,9 +35,11 @@ class Budget:
         profile_rows: rows for the profile of classes; half of them are held out.
         judged: whether scores are worth comparing with published ones; False for budgets that only try the machinery.
         bar: what the score has to reach, for a budget that is too short for published numbers.
+        process: the world, where this budget trains in another one than the row names; `title` then says so.
+        title: for a reader, instead of the row's.
         encoder: makes the encoder, where this budget trains another one than the row names.
         objective: the loss, where this budget takes another one than the row names.
-        about: how this budget differs from the paper, for a reader; empty where it has nothing to add to other notes.
+        about: how this budget differs from the paper, for a reader; notes of a part begin with it.
     """
 
     name: str
@@ -47,11 +49,13 @@ class Budget:
     rows: int = 6144
     profile_rows: int = 4096
     judged: bool = True
-    # Not in the repr: encoder and objective name a run by themselves, bar and words change no run.
+    # Not in the repr: process, encoder and objective name a run by themselves, bar and words change no run.
     bar: Bar | None = field(default=None, repr=False)
+    process: Process | None = field(default=None, repr=False)
+    title: str = field(default="", repr=False)
     encoder: Fresh | None = field(default=None, repr=False)
     objective: Objective | Fresh | None = field(default=None, repr=False)
-    about: str = field(default="", repr=False)
+    about: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -100,8 +104,14 @@ class Row:
         raise UnknownName("budget", name, (budget.name for budget in self.budgets))
 
     def under(self, budget: Budget) -> Row:
-        """The row as this budget trains it: with the budget's own encoder and objective, where it has them."""
-        return replace(self, encoder=budget.encoder or self.encoder, objective=budget.objective or self.objective)
+        """The row as this budget trains it: with the budget's own world, encoder and objective, where it has them."""
+        return replace(
+            self,
+            title=budget.title or self.title,
+            process=budget.process or self.process,
+            encoder=budget.encoder or self.encoder,
+            objective=budget.objective or self.objective,
+        )
 
     def settings(self, budget: Budget) -> dict[str, str]:
         """What determines the result, each as its repr."""

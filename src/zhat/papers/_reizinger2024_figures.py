@@ -17,7 +17,7 @@ from zhat.equivalence import AFFINE
 from zhat.experiment import Along, HeadToVectors, Part, Reading, Row
 from zhat.fresh import Fresh
 from zhat.objectives import CrossEntropy, InstanceDiscrimination
-from zhat.papers._reizinger2024_settings import BATCH, FREE, KEY, ON_TWO_CORES, R2_W, budgets, encoder, world
+from zhat.papers._reizinger2024_settings import BATCH, BRIEF, FREE, KEY, R2_W, budgets, encoder, world
 from zhat.training import Recipe
 
 
@@ -28,13 +28,13 @@ def point(
     *,
     batch: int = BATCH,
     fast_batch: int = 4096,
-    laptop: Recipe = ON_TWO_CORES,
+    brief: Recipe = BRIEF,
     labels: bool = False,
 ) -> Row:
     """A point of a figure: instance discrimination, or class labels."""
     process = replace(process, by_class=labels)
     kind = CrossEntropy if labels else InstanceDiscrimination
-    how_long = budgets(process, batch=batch, fast_batch=fast_batch, laptop=laptop)
+    how_long = budgets(process, batch=batch, fast_batch=fast_batch, brief=brief, plain=True)
     row = Row(name, title, process, encoder(process), Fresh(kind, process.dim, process.labels), how_long)
     return replace(row, readings=(Reading(R2_W, HeadToVectors(AFFINE)),))
 
@@ -159,7 +159,7 @@ FIGURE_5B = Part(
             world(VonMisesFisher(50.0)),
             batch=b,
             fast_batch=b,
-            laptop=replace(ON_TWO_CORES, steps=400, batch=b),
+            brief=replace(BRIEF, steps=400, batch=b),
         )
         for i, b in enumerate(BATCHES, 1)
     ),
