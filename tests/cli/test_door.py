@@ -2,6 +2,8 @@
 
 import itertools
 import re
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -48,3 +50,16 @@ def test_every_summary_of_a_command_is_whole():
     for command in cli.app.registered_commands:
         first = " ".join(command.callback.__doc__.split("\n\n")[0].split())
         assert first in said
+
+
+def test_an_interruption_while_the_program_loads_gets_a_sentence():
+    loads = "import sys, zhat.__main__ as entry\n" + (
+        "class Interrupts:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'typer':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupts())\n"
+        "entry.main()\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (130, "zhat: interrupted\n")

@@ -262,5 +262,8 @@ def report(
         raise BadInput(f"{run} holds no finished run. A run is a folder named seed-… with a run.json.")
     if len({repr(r.settings) for r in records}) > 1:
         names = ", ".join(sorted({r.name for r in records}))
-        raise BadInput(f"{run} holds runs of several settings ({names}). Give the folder of one of them.")
+        raise BadInput(
+            f"{run} holds runs of several settings ({names}), and a page speaks of one. Give the folder of one "
+            f"of them, or compare them: zhat runs {run} --by row --diff."
+        )
     print(printable(str(pages.write(records, out or run / "report.html"))))
