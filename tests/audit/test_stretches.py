@@ -243,3 +243,5 @@ def test_a_task_holds_where_rows_lie_and_not_the_rows(tmp_path):
     source = embeddings(tmp_path / "large.npy")
     assert len(pickle.dumps(source.part(1000, 150_000))) < 5000
     assert source.part(1000, 150_000).first == 1000
+    assert source.part(1000, 150_000).take.nbytes == 0
+    assert embeddings(np.zeros((100, 8), np.float32)).part(10, 20).take.nbytes == 10 * 8 * 4

@@ -24,7 +24,7 @@ from zhat.metrics import Moments
 
 STRETCH = 2**17  # rows
 _LONGER = 8  # times as many where every stretch holds rows of every fold
-_HELD = 1e9  # bytes of results that may wait for an earlier one
+_HELD = 1e9  # bytes of tasks and of results that may wait for an earlier one
 _READERS = 4  # threads that read ahead of a GPU
 _AHEAD = 8  # blocks that they may be ahead
 _FIELDS = ("mean_z", "mean_h", "zz", "zh", "hh", "rest_z", "rest_h")
@@ -213,6 +213,8 @@ def passed(
     held_out: list[Rows] = []
     same = set(combinations(range(len(files)), 2))
     a_part = cut.touched(0, min(n, length)) * 8 * (dims[0] ** 2 + dims[0] * dims[1] + dims[1] ** 2)
+    if executor is not None:  # a task holds its rows where they lie in no file that another process can read
+        a_part += sum(one.part(0, min(n, length)).take.nbytes for one in files)
     for part in in_order(executor, Stretch.looked_at, stretches(), max(2, int(_HELD / a_part))):
         for i, found in part.folds.items():
             if sums is None:

@@ -40,6 +40,10 @@ class Source(Protocol):
     def part(self, start: int, stop: int) -> Source:
         """Some neighbouring rows, in a form that another process can read: where they lie, or the rows themselves."""
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes of rows it holds in memory; none of those that lie in files."""
+
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
@@ -176,6 +180,10 @@ class _Picked:
             return _Picked(self.source.part(least, most), rows - least)
         return _Array(self.stored(slice(start, stop)))
 
+    @property
+    def nbytes(self) -> int:
+        return self.source.nbytes + self.rows.nbytes
+
 
 def _as_numpy(values: Any) -> Rows:
     if hasattr(values, "detach"):
@@ -218,6 +226,10 @@ class _Array:
 
     def part(self, start: int, stop: int) -> Source:
         return _Array(self.values.part(start, stop) if isinstance(self.values, OnDisk) else self.values[start:stop])
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if isinstance(self.values, OnDisk) else self.values.nbytes
 
 
 def _file(path: Path, key: str | None, ids: str | None, gaps: str, spool: Spool) -> Embeddings:
@@ -311,6 +323,10 @@ class _Stacked:
         cut = [(source.part(rows.start, rows.stop), rows) for source, rows in self._neighbours(start, stop)]
         ends = np.cumsum([rows.stop - rows.start for _, rows in cut])
         return replace(self, sources=tuple(source for source, _ in cut), ends=ends)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(source.nbytes for source in self.sources)
 
     def _neighbours(self, first: int, last: int) -> Iterator[tuple[Source, slice]]:
         """The sources that hold the rows from `first` to before `last`, and which rows of each."""
