@@ -34,8 +34,8 @@ PUBLIC = {
     "Factors Decoded Twin Peers Targets Judge Evidence Verdicts Along WordsAgree LayersAgree TargetsRead Model "
     "pretrained Reading Trained HeadToVectors OffScale HeadOffScale Also Shortest Alike LeastAlike "
     "Chance FirstComponents LinearR2 TwoRoads",
-    "zhat.audit": "audit examine audit_all examine_all gathered audit_models audit_all_models Examined Embeddings embeddings "
-    "joined Adapter adapt read_adapter Gate read_gate read_baseline decode",
+    "zhat.audit": "audit examine audit_all examine_all gathered audit_models audit_all_models Examined Embeddings "
+    "embeddings joined Adapter adapt read_adapter Gate read_gate read_baseline decode",
     "zhat.papers": "names paper",
     "zhat.theory": "predict check_head diversity compare_models fit_exponent examine minimum injectivity Theorem "
     "THEOREMS",
