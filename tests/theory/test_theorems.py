@@ -133,7 +133,7 @@ def claims():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("claim", claims(), ids=lambda claim: claim[0])
+@pytest.mark.parametrize("claim", list(claims()), ids=lambda claim: claim[0])
 def test_no_curved_map_with_the_loss_of_the_true_latents_breaks_a_theorem(claim):
     _, world, objective, onto, kind = claim
     found = broken(world, objective, onto, up_to(kind), range(100, 106))
