@@ -877,7 +877,7 @@ def test_models_are_compared_layer_by_layer(tmp_path):
     for wrong in (words[:3], words[:5], (*words, "x.npy"), (*words, "--recall", "3")):
         refused = zhat(*wrong)
         assert refused.exit_code == 2
-        assert "models are compared with: zhat audit --model A --model B --data FILE" in refused.stderr
+        assert "models are compared with: zhat audit --model A --model B [--model C …] --data FILE" in refused.stderr
 
 
 @pytest.mark.parametrize(

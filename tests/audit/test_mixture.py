@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_digits
 
 from benchmarks.two_models import KINDS, one_model, planted
 from zhat.audit import Gate, audit, examine
@@ -94,3 +95,13 @@ def test_too_few_rows_say_nothing():
     store, fresh, _ = planted(0, 90, 4, 0.3, "map", 0.01, 0.0)
     assert looked(store, fresh) is None
     assert looked(*planted(0, 130, 40, 0.3, "map", 0.01, 0.0)[:2]) is None
+
+
+@pytest.mark.parametrize("precision", [np.float64, np.float32])
+def test_rows_that_one_map_explains_wholly_are_of_one_kind(precision):
+    digits = load_digits().data[np.random.default_rng(0).permutation(1797)].astype(precision)
+    centred = digits - digits.mean(0)
+    rotated = centred @ np.linalg.svd(centred, full_matrices=False)[2].T  # some pixels are on in one picture alone
+    found = audit(digits, rotated)
+    assert found.mixed is None
+    assert found.verdict == "affine"

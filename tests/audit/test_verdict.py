@@ -417,8 +417,9 @@ def test_one_wild_row_does_not_make_a_rotation_nonlinear():
     assert "heavy tails" in said(found)
 
 
-def test_two_different_rows_tell_nothing():
-    x = np.random.default_rng(0).normal(size=(4, 6))
+@pytest.mark.parametrize("seed", range(8))  # whichever way the rows are cut
+def test_two_different_rows_tell_nothing(seed):
+    x = np.random.default_rng(seed).normal(size=(4, 6))
     found = audit(np.repeat(x[:2], 250, 0), np.repeat(x[2:], 250, 0))
     assert found.verdict == "cannot tell"
     assert from_json(to_json(found)) == found

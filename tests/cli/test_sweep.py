@@ -32,7 +32,7 @@ def test_a_sweep_leaves_a_page_and_goes_on_share_by_share(write, tmp_path):  # n
     result = from_json((page / "results.json").read_text())
     assert [row.name for row in result.rows] == ["one", "two"]
     html = (page / "report.html").read_text(encoding="utf-8")
-    for said in ("What was found", "has the highest held-out R2", "Two distances.", "up to scaled permutation"):
+    for said in ("The result", "has the highest held-out R2", "Two distances.", "up to scaled permutation"):
         assert said in html
     for wrong in ("the paper's own protocol", "published mean"):
         assert wrong not in html

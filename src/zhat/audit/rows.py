@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations, count, pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from zhat import randomness
-from zhat.audit.copies import Keys, keys_of, mixed
+from zhat.audit.copies import Keys, keys_of
 from zhat.audit.stretches import ByContent, ByPlace, Kept, passed
 from zhat.files import Embeddings, Rows
 from zhat.metrics import Moments
@@ -144,15 +144,24 @@ def look_around(
             by = next(one for one in range(by + 1) if _same_copies(kept.keys[one], kept.keys[by], counts[by]))
             split.setdefault(by, []).append((i, j))
     for by, concerned in split.items():
-        if len({int(p) for some in kept.keys[by].blocks() for p in np.unique(mixed(some) % pieces % 2)}) < 2:
+        if counts[by] < 2:
             continue
         places = sorted({place for pair in concerned for place in pair})
         some = [files[place] for place in places]
-        again = passed(some, chosen, ByContent(places.index(by), pieces), **where)
+        again = passed(some, chosen, _by_content(kept.keys[by], places.index(by), pieces), **where)
         for i, j in concerned:
             seen = found[i, j]
             found[i, j] = _pair(again, some, places.index(i), places.index(j), chosen, seen.distinct, seen.lasting)
     return found
+
+
+def _by_content(keys: Keys, file: int, pieces: int) -> ByContent:
+    """A cut by content that leaves rows to fit on and rows to read on, even where few are different."""
+    for salt in count():
+        cut = ByContent(file, pieces, salt)
+        if len({int(side) for some in keys.blocks() for side in np.unique(cut.of(some) % 2)}) == 2:
+            return cut
+    raise AssertionError("two different rows come apart sooner or later")
 
 
 def _same_copies(one: Keys, other: Keys, distinct: int) -> bool:

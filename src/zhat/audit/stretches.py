@@ -63,10 +63,12 @@ class ByContent:
     Attributes:
         file: which one.
         pieces: as above.
+        salt: another number cuts otherwise.
     """
 
     file: int
     pieces: int
+    salt: int = 0
 
     def touched(self, start: int, stop: int) -> int:
         """Into how many sums these rows go, at most."""
@@ -74,7 +76,12 @@ class ByContent:
 
     def __call__(self, start: int, keys: Sequence[Rows]) -> Rows:
         """The piece of each row."""
-        return mixed(keys[self.file]) % self.pieces
+        return self.of(keys[self.file])
+
+    def of(self, keys: Rows) -> Rows:
+        """The piece of each row of the file, from the numbers of its rows."""
+        found: Rows = mixed(keys + np.uint64(self.salt)) % self.pieces
+        return found
 
 
 Cut = ByPlace | ByContent

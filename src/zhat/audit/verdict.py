@@ -60,6 +60,7 @@ ROUNDING = 1e-9
 BEND = 0.01
 WILD = 0.5
 FEWEST = 20
+NEGLIGIBLE = 1e-4  # rows of which one map leaves less than this share of the variance follow one map
 _GROUPS = 32  # of columns, in the map of residuals
 
 
@@ -232,7 +233,8 @@ def examined(
         climbed = steps(seen.fit, seen.read, effective=seen.effective, seed=seed, among=among)
         found, seen_beyond = _decide(seen, climbed, seed, among)
     result = _dressed(found, seen, climbed, seen_beyond, source, target, whole, seed)
-    if not look_for_parts or not climbed or seen.same:
+    one_map = max((step.score.value for step in climbed), default=0.0) >= 1 - NEGLIGIBLE
+    if not look_for_parts or not climbed or seen.same or one_map:
         return Examined(result, seen, climbed)
     places = seen.fresh()
     apart = parts(seen.source[places], seen.target[places], seen.index[places])
