@@ -117,7 +117,10 @@ def picture_recipes():
         turned = ", ".join(str(v) for v in last[3:6])
         rest = min(last[:3] + last[6:], default="")
         rows.append(f"| {name} | {one.get('R2', '')} | {one.get('MCC', '')} | {one['loss']:.2f} | {turned} | {rest} |")
-    said = "One seed (100), one H200, percent; empty: not kept. Command: `python -m benchmarks.picture_recipes`."
+    said = (
+        "One seed (100), one H200, percent; empty: not kept. Command: `python -m benchmarks.picture_recipes`; measured "
+        "with an earlier form of it, of the same settings, which read other test pictures for the last two columns."
+    )
     return "\n".join([*rows, "", said])
 
 
@@ -441,6 +444,7 @@ def intervals():
             rows.append(f"| {n:,} | {case} | {' | '.join(shown)} |")
     times = " or ".join(str(n) for n in sorted({one["repeats"] for one in found}))
     said = f"How often a 95% interval held the true value, of {times} draws; outside 93 to 97% in bold."
+    said += " Parts ran side by side and were joined."
     return "\n".join([*rows, "", f"{said} Command: `{data['command']}`."])
 
 
